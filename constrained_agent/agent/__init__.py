@@ -1,0 +1,1 @@
+"""One conversation: prompt, turn, loop, limits, transcript."""

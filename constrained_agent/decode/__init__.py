@@ -1,0 +1,1 @@
+"""The constrained token loop, and the mask and sampling that it uses."""

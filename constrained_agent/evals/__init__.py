@@ -1,0 +1,1 @@
+"""Tasks, arms and reports of the before/after comparison."""

@@ -1,0 +1,1 @@
+"""Weights, tokenizers and the KV cache: the only package that knows mlx-lm."""
