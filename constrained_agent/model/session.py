@@ -1,0 +1,164 @@
+"""The only owner of a model's KV cache: runs ids through the model and remembers which ones it ran.
+
+The cache always belongs to a prefix of `ids`; a new prompt reuses the common prefix and re-runs the rest, so
+history is what the model really saw.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import mlx.core as mx
+from mlx_lm.generate import generation_stream, wired_limit
+from mlx_lm.models import cache as kv
+
+from constrained_agent.errors import PromptTooLongError
+from constrained_agent.model import memory
+from constrained_agent.model.weights import LoadedModel
+
+# Prefill runs in chunks of about this long, so that Ctrl-C is heeded within a second and progress shows.
+_CHUNK_S = 0.4
+_FIRST_CHUNK = 32
+_MAX_CHUNK = 2048  # as mlx-lm: larger ones only cost memory
+_CLEAR_EVERY = 256  # steps between returns of unused buffers to the system, as mlx-lm does
+
+
+class Session:
+    """One conversation's state in one model.
+
+    States: between calls the cache holds exactly `ids`. During a generation it may run ahead by one id that
+    is not known yet (`forward_lazy` until `confirm`). After an exception, Ctrl-C included, the next `prefill`
+    trims what was not recorded. Use from any thread, one at a time.
+    """
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self._module = loaded.module
+        self.logit_width = loaded.logit_width
+        self._limit, self._limit_is = memory.context_limit(loaded)
+        self._cache = kv.make_prompt_cache(self._module)
+        self._ids: list[int] = []
+        self._n_passes = 0
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids that the cache holds."""
+        return tuple(self._ids)
+
+    @property
+    def context_limit(self) -> int:
+        """Tokens that prompt and answer may have together: the model's context, or what fits in memory."""
+        return self._limit
+
+    def room(self, n_prompt: int) -> int:
+        """Tokens that an answer to a prompt of `n_prompt` ids may have.
+
+        Raises:
+            PromptTooLongError: none.
+        """
+        if n_prompt >= self._limit:
+            raise PromptTooLongError(n_prompt, self._limit, self._limit_is)
+        return self._limit - n_prompt
+
+    def prefill(self, ids: Sequence[int], on_progress: Callable[[int, int], None] | None = None) -> int:
+        """Run all but the last id of a prompt.
+
+        Args:
+            ids: the whole prompt; the last id is left to `forward`, which gives the first logits.
+            on_progress: called with (ids done, ids in all) after each chunk.
+
+        Returns:
+            How many ids were in the cache already.
+
+        Raises:
+            PromptTooLongError: before any work.
+        """
+        self.room(len(ids))
+        reused = self._rewind(_common_prefix(self._ids, ids[:-1]))
+        done, chunk = reused, _FIRST_CHUNK
+        while done < len(ids) - 1:
+            if on_progress:
+                on_progress(done, len(ids))
+            part = list(ids[done : min(done + chunk, len(ids) - 1)])
+            started = time.perf_counter()
+            self._module(mx.array(part)[None], cache=self._cache)
+            mx.eval([layer.state for layer in self._cache])
+            self._ids += part
+            done += len(part)
+            chunk = _next_chunk(len(part), time.perf_counter() - started)
+            mx.clear_cache()
+        if on_progress:
+            on_progress(len(ids), len(ids))
+        return reused
+
+    def forward(self, ids: Sequence[int]) -> mx.array:
+        """Start a pass over known ids.
+
+        Returns:
+            (len(ids), logit_width) logits, being computed.
+        """
+        logits = self._start(mx.array(list(ids), dtype=mx.int32))
+        self._ids += ids
+        return logits
+
+    def forward_lazy(self, token: mx.array) -> mx.array:
+        """Start a pass over one id that is still being computed itself; `confirm` must follow.
+
+        Args:
+            token: () int32.
+
+        Returns:
+            (1, logit_width) logits, being computed.
+        """
+        return self._start(token.reshape(1))
+
+    def confirm(self, token: int) -> None:
+        """Record the id that the last `forward_lazy` ran on."""
+        self._ids.append(token)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Stream and wired memory for passes of the calling thread; leaves nothing unevaluated behind."""
+        with mx.stream(generation_stream), wired_limit(self._module, [generation_stream]):
+            try:
+                yield
+            finally:
+                if self._ids:
+                    # Another thread may go on with the cache; lazy arrays belong to this thread's stream.
+                    mx.eval([layer.state for layer in self._cache])
+
+    def _start(self, tokens: mx.array) -> mx.array:
+        logits = self._module(tokens[None], cache=self._cache)[0]  # (n, logit_width)
+        mx.async_eval(logits)
+        self._n_passes += 1
+        if self._n_passes % _CLEAR_EVERY == 0:
+            mx.clear_cache()
+        return logits
+
+    def _rewind(self, n: int) -> int:
+        """Cut the cache back to its first `n` ids, or empty it where it cannot be cut; returns what is left.
+
+        Layer by layer: an interrupt in the middle of a pass leaves some of them one step ahead.
+        """
+        if n and kv.can_trim_prompt_cache(self._cache):
+            extra = [layer.offset - n for layer in self._cache]
+            if all(e >= 0 and layer.trim(e) == e for e, layer in zip(extra, self._cache, strict=True)):
+                del self._ids[n:]
+                return n
+        self._cache = kv.make_prompt_cache(self._module)
+        self._ids.clear()
+        return 0
+
+
+def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    for i, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return i
+    return min(len(a), len(b))
+
+
+def _next_chunk(n_tokens: int, seconds: float) -> int:
+    """A chunk that should take about `_CHUNK_S`, growing at most fourfold at once."""
+    fitting = int(n_tokens * _CHUNK_S / max(seconds, 1e-6))
+    return max(16, min(fitting, 4 * n_tokens, _MAX_CHUNK))
