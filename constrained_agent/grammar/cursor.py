@@ -11,6 +11,8 @@ from constrained_agent.grammar.matcher import Matcher
 Path = tuple[int, ...]
 """Token ids that follow the matcher's state."""
 
+_DEAD_END = "NoExtension"  # the engine's word for a place that nothing can follow
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -27,6 +29,11 @@ class State:
     accepting: bool
     forced: Path
     trouble: str = ""
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the engine met one of its limits here, rather than an end of the road."""
+        return bool(self.trouble) and _DEAD_END not in self.trouble
 
     def tokens(self) -> Iterator[int]:
         """Ids that may come next, ascending."""
@@ -58,6 +65,7 @@ class Cursor:
         Args:
             path: tokens from the origin, each allowed where it stands.
         """
+        accepting = False
         try:
             live = self._moved(path)
             accepting = live.accepting
@@ -66,7 +74,7 @@ class Cursor:
             return State(bits, accepting, () if choice else tuple(live.forced()))
         except MatcherError as error:
             self._live = None  # the engine's errors stay: only a fresh fork is of use
-            return State(0, False, (), str(error))
+            return State(0, accepting, (), str(error))
 
     def takes(self, path: Path, tokens: Path) -> bool:
         """Whether all of `tokens` may follow `path`."""

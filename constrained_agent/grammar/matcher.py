@@ -268,6 +268,7 @@ def _compile_error(grammar: Grammar, message: str) -> GrammarError:
 
 def _reason(message: str) -> str:
     """The engine's words on one line, without its excerpt of the grammar."""
+    message = message.partition("<backtrace>")[0]  # the engine caught a panic of its own
     lines = [line.strip() for line in message.split("\n")]
     kept = [line for line in lines if line and not re.match(r"\d+ \||\^+$|<state>", line)]
     return "; ".join(kept).replace(":;", ":") or "unknown reason"

@@ -46,14 +46,14 @@ def load(name_or_file: str) -> Grammar:
     Raises:
         UserError: neither exists, or the file is not UTF-8 text.
     """
-    found = resources.path("grammars", name_or_file, ".lark")
-    if found is None:
-        found = Path(name_or_file)
-        if not found.is_file():
-            known = ", ".join(resources.names("grammars", ".lark"))
-            raise UserError(
-                f"no grammar {name_or_file!r}: neither a file nor one of the shipped ones ({known})"
-            )
+    try:
+        found = resources.path("grammars", name_or_file, ".lark") or Path(name_or_file)
+        exists = found.is_file()
+    except OSError:  # longer than a file name may be
+        exists = False
+    if not exists:
+        known = ", ".join(resources.names("grammars", ".lark"))
+        raise UserError(f"no grammar {name_or_file!r}: neither a file nor one of the shipped ones ({known})")
     return Grammar(name_or_file, "lark", read_text(found))
 
 
@@ -80,6 +80,8 @@ def from_json_schema_file(file: str, *, compact: bool = False) -> Grammar:
         schema = json.loads(read_text(Path(file)))
     except json.JSONDecodeError as error:
         raise UserError(f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    except (RecursionError, ValueError) as error:  # nested too deep; a number of thousands of digits
+        raise UserError(f"{file}: JSON that Python does not read: {error}") from None
     return from_json_schema(schema, name=file, compact=compact)
 
 
@@ -90,7 +92,8 @@ def from_regex(pattern: str) -> Grammar:
 
 def compacted(schema: dict[str, Any]) -> dict[str, Any]:
     """A copy of the schema that asks LLGuidance for the decoder's whitespace (key `x-guidance`)."""
-    return {**schema, "x-guidance": {**schema.get("x-guidance", {}), **_COMPACT}}
+    given = schema.get("x-guidance")
+    return {**schema, "x-guidance": {**(given if isinstance(given, dict) else {}), **_COMPACT}}
 
 
 def read_text(file: Path) -> str:

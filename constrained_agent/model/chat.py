@@ -24,21 +24,17 @@ class Hermes:
     Every method returns ids to append to the prompt.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, *, thinks: bool = False) -> None:
+        """Args: `thinks` says whether answers may start with a thinking block.
+
+        Raises:
+            ModelError: the tokenizer lacks the markers of a message.
+        """
         for name in ("<|im_start|>", "<|im_end|>"):
             if tokenizer.special(name) is None:
                 raise ModelError(f"the model has no token {name!r}: its dialect is not hermes")
         self._tokenizer = tokenizer
-
-    @property
-    def markers_are_tokens(self) -> bool:
-        """Whether calls are marked by special tokens."""
-        return self._tokenizer.special("<tool_call>") is not None
-
-    @property
-    def thinks(self) -> bool:
-        """Whether there are thinking markers."""
-        return self._tokenizer.special("<think>") is not None
+        self.thinks = thinks
 
     def system(self, text: str) -> list[int]:
         """The system message: the harness's own text, markers in it count."""

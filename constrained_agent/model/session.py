@@ -6,9 +6,11 @@ history is what the model really saw.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import mlx.core as mx
 from mlx_lm.generate import generation_stream, wired_limit
@@ -16,7 +18,9 @@ from mlx_lm.models import cache as kv
 
 from constrained_agent.errors import PromptTooLongError
 from constrained_agent.model import memory
-from constrained_agent.model.weights import LoadedModel
+
+if TYPE_CHECKING:
+    from constrained_agent.model.weights import LoadedModel
 
 # Prefill runs in chunks of about this long, so that Ctrl-C is heeded within a second and progress shows.
 _CHUNK_S = 0.4
@@ -120,6 +124,7 @@ class Session:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Stream and wired memory for passes of the calling thread; leaves nothing unevaluated behind."""
+        _clear_streams_at_thread_end()
         with mx.stream(generation_stream), wired_limit(self._module, [generation_stream]):
             try:
                 yield
@@ -149,6 +154,23 @@ class Session:
         self._cache = kv.make_prompt_cache(self._module)
         self._ids.clear()
         return 0
+
+
+class _StreamsOfThread:
+    """Dies with its thread, in that thread, and takes the thread's streams along."""
+
+    def __del__(self) -> None:
+        mx.clear_streams()
+
+
+_of_thread = threading.local()
+
+
+def _clear_streams_at_thread_end() -> None:
+    """A worker that ends with live streams can abort the process at exit (ml-explore/mlx #4110); mlx's authors
+    advise `clear_streams` at the end of a thread. Earlier would break the thread's next generation."""
+    if threading.current_thread() is not threading.main_thread() and not hasattr(_of_thread, "streams"):
+        _of_thread.streams = _StreamsOfThread()
 
 
 def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:

@@ -160,7 +160,7 @@ def _byte_table(spec: dict[str, Any], added: dict[int, str]) -> tuple[list[bytes
     model = spec["model"]
     if model.get("type") != "BPE" or "ByteLevel" not in json.dumps(spec.get("decoder")):
         raise ModelError(
-            f"its tokenizer is of kind {model.get('type')}, decoder {(spec.get('decoder') or {}).get('type')}; "
+            f"tokenizer of kind {model.get('type')}, decoder {(spec.get('decoder') or {}).get('type')}: "
             "only byte-level BPE is supported (Qwen, Llama 3, SmolLM)"
         )
     byte_of = _byte_letters()

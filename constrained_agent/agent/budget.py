@@ -1,0 +1,86 @@
+"""When a run has gone on long enough: turns, tokens, time, and the same call over and over."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from constrained_agent.messages import ToolCall
+
+ExitReason = Literal[
+    "done",
+    "no_answer",
+    "max_turns",
+    "time_limit",
+    "token_budget",
+    "repeated_calls",
+    "truncated",
+    "thinking_limit",
+    "thinking_unclosed",
+    "tests_failed",
+    "interrupted",
+    "model_error",
+]
+
+REPEATS_TO_WARN, REPEATS_TO_STOP = 2, 3
+"""Identical calls in a row: the second is answered with a warning, the third is not run any more."""
+
+MAX_CUTS = 3
+"""Answers cut by a limit before the run is given up: the model has been told twice to split its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run may spend.
+
+    Attributes:
+        max_turns: answers of the model.
+        max_run_tokens: tokens generated over all answers; None = as many as the turns allow.
+        time_limit_s: seconds for the whole run; None = no limit.
+    """
+
+    max_turns: int = 8
+    max_run_tokens: int | None = None
+    time_limit_s: float | None = None
+
+
+@dataclass(slots=True)
+class Budget:
+    """Counts one run against its limits; starts its clock when made."""
+
+    limits: Limits
+    n_turns: int = 0
+    n_tokens: int = 0
+    n_cuts: int = 0
+    _started: float = field(default_factory=time.monotonic)
+    _last_calls: str = ""
+    _n_same: int = 0
+
+    @property
+    def deadline(self) -> float | None:
+        """`time.monotonic()` value at which the time is up."""
+        limit = self.limits.time_limit_s
+        return None if limit is None else self._started + limit
+
+    def spent(self) -> ExitReason | None:
+        """Why no further turn may start, or None."""
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            return "time_limit"
+        if self.limits.max_run_tokens is not None and self.n_tokens >= self.limits.max_run_tokens:
+            return "token_budget"
+        if self.n_turns >= self.limits.max_turns:
+            return "max_turns"
+        return None
+
+    def repeats(self, calls: Sequence[ToolCall]) -> int:
+        """Record the calls of a turn; returns how many times in a row just these calls came, this time included.
+
+        Calls that succeeded count too: a model that reads one file for ever is as stuck as one that errs.
+        """
+        key = json.dumps([(call.name, call.arguments) for call in calls], sort_keys=True)
+        self._n_same = self._n_same + 1 if key == self._last_calls else 1
+        self._last_calls = key
+        return self._n_same

@@ -1,0 +1,105 @@
+"""What the model is told: who it is, which tools there are, how a patch looks, and the task.
+
+Two sizes. Full, for models that can use it; compact, for small models on a CPU, where every prompt token costs
+10 ms. Each part's token cost is counted by its caller, so a prompt that grows is seen to grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from constrained_agent.messages import ToolSpec
+
+Size = Literal["full", "compact"]
+
+_FULL = """\
+You are a coding agent. You work on one repository, through tools, until the task is done.
+
+- Look before you change: read a file before you edit it.
+- Change files with apply_patch alone, in small patches. Keep what the task does not speak of.
+- After a change, run the tests if there are any.
+- A tool result that says error tells you what was wrong: mend that, do not send the same call again.
+- When the task is done, answer in one or two sentences without a tool call. Say only what you did."""
+
+_COMPACT = "You mend code in a repository. You answer with one tool call, or with a short text when the task is done."
+
+_CALL_FORM = """\
+A call is a JSON object between markers, alone at the end of your answer:
+<tool_call>
+{"name": "NAME", "arguments": {"KEY": "VALUE"}}
+</tool_call>"""
+
+_PATCH_FULL = """\
+apply_patch: change, add, delete or rename files. Its patch is not JSON: it follows the name as raw text. \
+Under `*** Update File: PATH` each hunk starts with `@@`, or with `@@ ` and a line above the change (such as its \
+`def` or `class` line) where the same lines stand more than once. Then lines with one character in front: a blank \
+for a line that stays, `-` for a line that goes, `+` for a line that comes. Copy lines from the file exactly, \
+without line numbers; show two or three lines that stay. `*** Add File: PATH` takes only `+` lines, \
+`*** Delete File: PATH` takes none, `*** Move to: PATH` under an Update renames. For example:
+<tool_call>
+{"name": "apply_patch"}
+"""
+
+_PATCH_COMPACT = """\
+apply_patch changes files. Before each line: `-` old line, `+` new line, blank for a line that stays:
+<tool_call>
+{"name": "apply_patch"}
+"""
+
+_EXAMPLE = """\
+*** Begin Patch
+*** Update File: shapes/area.py
+@@ def area(width, height):
+     if width < 0:
+         raise ValueError(width)
+-    return width + height
++    return width * height
+*** End Patch
+</tool_call>"""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a prompt, named so that its cost can be shown."""
+
+    name: str
+    text: str
+
+
+def system_parts(
+    tools: Sequence[ToolSpec], size: Size, tool_block: Callable[[Sequence[ToolSpec]], str]
+) -> tuple[Part, ...]:
+    """The parts of the system message, joined by blank lines by the caller.
+
+    Args:
+        tools: the tools on offer; a tool that is not on offer is not spoken of.
+        size: full or compact.
+        tool_block: how the model's dialect lists tools.
+    """
+    compact = size == "compact"
+    parts = [Part("instructions", _COMPACT if compact else _FULL)]
+    if any(not tool.freeform for tool in tools):
+        block = _signatures(tools) if compact else f"# Tools\n\n{tool_block(tools)}"
+        parts.append(Part("tools", f"{block}\n\n{_CALL_FORM}"))
+    if any(tool.freeform for tool in tools):
+        parts.append(Part("patch", (_PATCH_COMPACT if compact else _PATCH_FULL) + _EXAMPLE))
+    return tuple(parts)
+
+
+def task_text(task: str, files: Sequence[tuple[str, str]]) -> str:
+    """The first user message: files that were put before the model, then the task."""
+    shown = [f"I have read {path} for you:\n{text}\n" for path, text in files]
+    return "\n".join([*shown, task])
+
+
+def _signatures(tools: Sequence[ToolSpec]) -> str:
+    """Tools in one line each, as signatures: the schema binds the arguments, words would only cost tokens."""
+    lines = []
+    for tool in tools:
+        if not tool.freeform:
+            required = tool.parameters.get("required", ())
+            keys = [key if key in required else f"{key}?" for key in tool.parameters["properties"]]
+            lines.append(f"{tool.name}({', '.join(keys)})")
+    return "Tools: " + ", ".join(lines)

@@ -1,0 +1,92 @@
+"""One loaded model with everything that a turn needs of it. The only place where model and grammar meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from constrained_agent.grammar import toolcalls
+from constrained_agent.grammar.answers import AnswerReader
+from constrained_agent.grammar.matcher import EngineTokenizer, Matcher
+from constrained_agent.grammar.sources import Grammar
+from constrained_agent.grammar.toolcalls import Markers
+from constrained_agent.messages import ToolSpec
+
+if TYPE_CHECKING:
+    from constrained_agent.decode.generate import Constraint
+    from constrained_agent.model.weights import LoadedModel
+
+Level = Literal["off", "grammar"]
+"""off: nothing but the vocabulary's limits. grammar: the syntax of turns, calls and patches."""
+
+
+class Runtime:
+    """Weights, tokenizer, dialect and KV cache of one model, and constraints over its vocabulary.
+
+    Attributes:
+        card: the model card.
+        tokenizer: text to ids and back.
+        dialect: messages to ids.
+        markers: how calls are marked.
+        session: owner of the KV cache.
+    """
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        """Wrap loaded weights; about two seconds for 150,000 tokens.
+
+        Raises:
+            ModelError: tokenizer or dialect do not fit.
+        """
+        from constrained_agent.model.chat import Hermes
+        from constrained_agent.model.session import Session
+        from constrained_agent.model.tokenizer import Tokenizer
+
+        self.card = loaded.card
+        self.tokenizer = Tokenizer(loaded.tokenizer_json, loaded.end_tokens)
+        self.dialect = Hermes(self.tokenizer, thinks=loaded.card.thinking is not None)
+        self.markers = Markers(loaded.card.markers == "token", self.dialect.thinks)
+        self._check_markers()
+        self.session = Session(loaded)
+        self._engine = EngineTokenizer(self.tokenizer)
+
+    def _check_markers(self) -> None:
+        from constrained_agent.errors import ModelError
+
+        words = [self.markers.call_open, self.markers.call_close]
+        if self.markers.thinks:
+            words += [self.markers.think_open, self.markers.think_close]
+        for word in words if self.markers.are_tokens else []:
+            if self.tokenizer.special(word) is None:
+                raise ModelError(
+                    f"the card of {self.card.name} says that {word} is a token, but its tokenizer has none"
+                )
+
+    def reader(self, tools: Sequence[ToolSpec]) -> AnswerReader:
+        """A reader of this model's answers."""
+        return AnswerReader(tools, self.markers)
+
+    def turn_constraint(
+        self, level: Level, tools: Sequence[ToolSpec], choice: str, *, thinking: bool
+    ) -> Constraint:
+        """The constraint of one answer.
+
+        Raises:
+            GrammarError: a tool's schema does not compile; never answered by a looser constraint.
+        """
+        if level == "off":
+            return self.unconstrained()
+        return toolcalls.compile_turn(self._engine, tools, choice, self.markers, thinking=thinking)
+
+    def grammar_constraint(self, grammar: Grammar) -> Matcher:
+        """A constraint from any grammar.
+
+        Raises:
+            GrammarError: it does not compile.
+        """
+        return Matcher(self._engine, grammar)
+
+    def unconstrained(self) -> Constraint:
+        """Level `off`."""
+        from constrained_agent.decode.generate import Unconstrained
+
+        return Unconstrained(self.tokenizer.vocab_size, self.tokenizer.end_ids)

@@ -1,0 +1,120 @@
+"""One answer, from prompt ids to calls. Reads top to bottom as the data flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from constrained_agent.agent.runtime import Level, Runtime
+from constrained_agent.decode.generate import Generation, OnTokens, generate
+from constrained_agent.decode.sampling import Sampling
+from constrained_agent.grammar.answers import Answer, AnswerReader
+from constrained_agent.messages import ToolSpec, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How answers are decoded.
+
+    Attributes:
+        level: constraint level.
+        sampling: settings; its seed is shifted by the turn's number.
+        max_tokens: limit of one answer, forced tokens included.
+        thinking: whether the model may think first.
+    """
+
+    level: Level
+    sampling: Sampling
+    max_tokens: int
+    thinking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Callbacks of a person watching; all optional."""
+
+    on_prefill: Callable[[int, int], None] | None = None
+    on_tokens: OnTokens | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One answer and how it came about.
+
+    Attributes:
+        prompt: ids that the model was given.
+        history: ids with which the next message goes on: prompt, answer, end of the message.
+        whole: the answer is a whole one; what is not whole is never executed.
+    """
+
+    prompt: tuple[int, ...]
+    history: tuple[int, ...]
+    generation: Generation
+    answer: Answer
+    whole: bool
+
+    @property
+    def usage(self) -> Usage:
+        done = self.generation
+        return Usage(
+            prompt_tokens=done.prompt_tokens,
+            reused_tokens=done.reused_tokens,
+            generated_tokens=len(done.tokens),
+            forced_tokens=sum(done.forced),
+            model_steps=done.model_steps,
+        )
+
+
+def take_turn(
+    runtime: Runtime,
+    history: Sequence[int],
+    tools: Sequence[ToolSpec],
+    choice: str,
+    decoding: Decoding,
+    reader: AnswerReader,
+    *,
+    number: int = 0,
+    deadline: float | None = None,
+    progress: Progress | None = None,
+) -> Turn:
+    """Let the model answer once.
+
+    Args:
+        runtime: the loaded model.
+        history: ids of the conversation so far, ending after a message.
+        tools: the tools on offer.
+        choice: `auto`, `none`, `required` or a tool's name.
+        decoding: how to decode.
+        reader: reads the answer back.
+        number: number of the turn; shifts the seed, so that equal prompts need not give equal answers.
+        deadline: `time.monotonic()` value that ends the answer.
+
+    Raises:
+        PromptTooLongError: prompt and answer do not fit.
+        DecodeError: the constraint broke.
+    """
+    progress = progress or Progress()
+    thinking = decoding.thinking and runtime.dialect.thinks
+    prompt = [*history, *runtime.dialect.open_answer(thinking=thinking)]
+    max_tokens = min(decoding.max_tokens, runtime.session.room(len(prompt)))
+    constraint = runtime.turn_constraint(decoding.level, tools, choice, thinking=thinking)
+    written = generate(
+        runtime.session,
+        constraint,
+        prompt,
+        sampling=replace(decoding.sampling, seed=decoding.sampling.seed + number),
+        max_tokens=max_tokens,
+        deadline=deadline,
+        on_tokens=progress.on_tokens,
+        on_prefill=progress.on_prefill,
+    )
+    cut = written.stop_reason in ("length", "time_limit", "interrupted")
+    answer = reader.read_ids(written.tokens, runtime.tokenizer.decode, runtime.tokenizer.special, cut=cut)
+    closing = runtime.dialect.close_answer(written.end_token)
+    return Turn(
+        prompt=tuple(prompt),
+        history=(*prompt, *written.tokens, *closing),
+        generation=written,
+        answer=answer,
+        whole=not cut,
+    )

@@ -1,0 +1,212 @@
+"""`generate`: one constrained generation."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from constrained_agent.cli.setup import load_runtime, model_options, sampling
+from constrained_agent.errors import UserError
+from constrained_agent.messages import ToolSpec
+
+if TYPE_CHECKING:
+    from constrained_agent.agent.runtime import Runtime
+    from constrained_agent.decode.generate import Constraint, Generation
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The command line of one generation, as given."""
+
+    prompt: str | None
+    prompt_file: str | None
+    system: str | None
+    raw: bool
+    grammar: str | None
+    json_schema: str | None
+    regex: str | None
+    tools: str | None
+    tool_choice: str | None
+    model: str | None
+    max_tokens: int
+    seed: int
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    think: bool
+    as_json: bool
+
+    @property
+    def constrained(self) -> bool:
+        return any((self.grammar, self.json_schema, self.regex is not None, self.tools))
+
+
+@click.command(
+    help="One generation under a grammar, a JSON schema, a regex or a set of tools; free without them."
+)
+@click.option("--prompt", help="The prompt.")
+@click.option("--prompt-file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("--system", help="System message.")
+@click.option("--raw", is_flag=True, help="The prompt as it is, without a conversation around it.")
+@click.option("--grammar", metavar="NAME|FILE", help="Shipped grammar or Lark file.")
+@click.option("--json-schema", type=click.Path(exists=True, dir_okay=False), metavar="FILE")
+@click.option("--regex", metavar="R", help="Rust syntax; the whole text must match.")
+@click.option(
+    "--tools", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="JSON list of tools."
+)
+@click.option("--tool-choice", metavar="CHOICE", help="auto (default), none, required, or a tool's name.")
+@model_options
+def command(**flags: Any) -> int:
+    return _generate(Flags(**flags))
+
+
+def _generate(flags: Flags) -> int:
+    prompt = _check(flags)
+
+    from constrained_agent.cli import view
+    from constrained_agent.decode.generate import generate
+
+    tools = _read_tools(flags.tools) if flags.tools else []
+    runtime = load_runtime(flags.model)
+    ids = _prompt_ids(runtime, flags, prompt, tools)
+    stream = view.TokenStream(view.console(stderr=flags.as_json), runtime.tokenizer)
+    written = generate(
+        runtime.session,
+        _constraint(runtime, flags, tools),
+        ids,
+        sampling=sampling(
+            runtime.card,
+            thinking=flags.think,
+            seed=flags.seed,
+            temperature=flags.temperature,
+            top_p=flags.top_p,
+            top_k=flags.top_k,
+        ),
+        max_tokens=min(flags.max_tokens, runtime.session.room(len(ids))),
+        on_tokens=stream.tokens,
+        on_prefill=view.TokenStream(view.console(), runtime.tokenizer).prefill,
+    )
+    stream.finish()
+    if flags.as_json:
+        click.echo(
+            json.dumps(_summary(written, runtime.tokenizer.decode(written.tokens)), ensure_ascii=False)
+        )
+    elif not written.complete:
+        click.echo(f"incomplete: {written.stop_reason} after {len(written.tokens)} tokens", err=True)
+    if written.stop_reason == "interrupted":
+        return 130
+    return 1 if flags.constrained and not written.complete else 0
+
+
+def _check(flags: Flags) -> str:
+    """Refuse contradictory flags; returns the prompt's text."""
+    if (flags.prompt is None) == (flags.prompt_file is None):
+        raise click.UsageError("give the prompt by --prompt or by --prompt-file, one of them")
+    sources = {
+        "--grammar": flags.grammar,
+        "--json-schema": flags.json_schema,
+        "--regex": flags.regex,
+        "--tools": flags.tools,
+    }
+    given = [name for name, value in sources.items() if value is not None]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} contradict each other: one constraint at a time")
+    if flags.tool_choice and not flags.tools:
+        raise click.UsageError("--tool-choice needs --tools")
+    if flags.raw and (flags.system or flags.tools or flags.think):
+        raise click.UsageError(
+            "--raw is the bare prompt: it goes with neither --system nor --tools nor --think"
+        )
+    if flags.think and given and given != ["--tools"]:
+        raise click.UsageError(f"--think does not go with {given[0]}: thinking is not part of that language")
+    if flags.prompt is not None:
+        return flags.prompt
+    if flags.prompt_file == "-":
+        return sys.stdin.read()
+    from constrained_agent.grammar.sources import read_text
+
+    return read_text(Path(str(flags.prompt_file)))
+
+
+def _prompt_ids(runtime: Runtime, flags: Flags, prompt: str, tools: list[ToolSpec]) -> list[int]:
+    if flags.raw:
+        ids = runtime.tokenizer.encode_plain(prompt)
+        if not ids:
+            raise UserError("the prompt is empty: --raw needs at least one token")
+        return ids
+    dialect = runtime.dialect
+    system = [flags.system] if flags.system else []
+    if tools:
+        from constrained_agent.agent.prompt import system_parts
+
+        system += [part.text for part in system_parts(tools, runtime.card.prompt, dialect.tool_block)[1:]]
+    ids = dialect.system("\n\n".join(system)) if system else []
+    return [*ids, *dialect.user(prompt), *dialect.open_answer(thinking=flags.think)]
+
+
+def _constraint(runtime: Runtime, flags: Flags, tools: list[ToolSpec]) -> Constraint:
+    from constrained_agent.grammar import sources
+
+    if tools:
+        return runtime.turn_constraint("grammar", tools, flags.tool_choice or "auto", thinking=flags.think)
+    if flags.grammar:
+        return runtime.grammar_constraint(sources.load(flags.grammar))
+    if flags.json_schema:
+        return runtime.grammar_constraint(sources.from_json_schema_file(flags.json_schema, compact=True))
+    if flags.regex is not None:
+        return runtime.grammar_constraint(sources.from_regex(flags.regex))
+    return runtime.unconstrained()
+
+
+def _read_tools(file: str) -> list[ToolSpec]:
+    """Tools from a JSON list of `{"name", "description", "parameters"}`, each bare or under `"function"`.
+
+    Raises:
+        UserError: names the entry at fault.
+    """
+    from constrained_agent.grammar.sources import read_text
+
+    try:
+        entries = json.loads(read_text(Path(file)))
+    except json.JSONDecodeError as error:
+        raise UserError(f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    if not isinstance(entries, list) or not entries:
+        raise UserError(f"{file}: expected a JSON list of at least one tool")
+    tools = []
+    for i, entry in enumerate(entries):
+        tool = entry.get("function", entry) if isinstance(entry, dict) else None
+        if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+            raise UserError(f'{file}: entry {i} is not a tool: expected {{"name": …, "parameters": …}}')
+        parameters = tool.get("parameters") or {"type": "object", "properties": {}}
+        tools.append(ToolSpec(tool["name"], str(tool.get("description", "")), parameters, "read"))
+    return tools
+
+
+def _summary(written: Generation, text: str) -> dict[str, Any]:
+    import numpy as np
+
+    masks = np.array(written.mask_us or (0.0,))
+    return {
+        "text": text,
+        "stop_reason": written.stop_reason,
+        "complete": written.complete,
+        "prompt_tokens": written.prompt_tokens,
+        "tokens": len(written.tokens),
+        "forced_tokens": sum(written.forced),
+        "model_steps": written.model_steps,
+        # No drafts in this version of the loop.
+        "drafted_tokens": 0,
+        "accepted_tokens": 0,
+        "prefill_s": round(written.prefill_s, 4),
+        "decode_s": round(written.decode_s, 4),
+        "mask_us": {
+            "p50": round(float(np.percentile(masks, 50)), 1),
+            "p99": round(float(np.percentile(masks, 99)), 1),
+            "max": round(float(masks.max()), 1),
+        },
+    }

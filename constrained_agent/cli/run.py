@@ -1,0 +1,171 @@
+"""`run`: the agent at work on a repository."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from constrained_agent.cli.setup import load_runtime, model_options, sampling
+
+if TYPE_CHECKING:
+    from constrained_agent.agent.loop import Agent, RunResult, Settings
+    from constrained_agent.messages import ToolSpec
+    from constrained_agent.model.cards import Card
+    from constrained_agent.tools.registry import Tools
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The command line of one run, as given."""
+
+    task: str | None
+    repo: str
+    file: tuple[str, ...]
+    constraint: str
+    first_tool: str | None
+    test_command: str | None
+    max_turns: int
+    time_limit_s: float | None
+    yes: bool
+    read_only: bool
+    no_exec: bool
+    transcript: str | None
+    model: str | None
+    max_tokens: int
+    seed: int
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    think: bool
+    as_json: bool
+
+
+@click.command(
+    help="Let the agent work on TASK in a repository. Without TASK, on a terminal: a conversation."
+)
+@click.argument("task", required=False)
+@click.option("--repo", default=".", show_default=True, type=click.Path(exists=True, file_okay=False))
+@click.option(
+    "--file", multiple=True, metavar="PATH", help="Put a file before the model as read. Repeatable."
+)
+@click.option("--constraint", type=click.Choice(["off", "grammar"]), default="grammar", show_default=True)
+@click.option("--first-tool", metavar="TOOL", help="The first answer must call this tool.")
+@click.option(
+    "--test-command", metavar="CMD", help="Decides whether the task is done; run after each change."
+)
+@click.option("--max-turns", type=click.IntRange(1), default=8, show_default=True)
+@click.option("--time-limit-s", type=click.FloatRange(0, min_open=True), help="For the whole run.")
+@click.option("--yes", is_flag=True, help="Run the model's commands without asking.")
+@click.option("--read-only", is_flag=True, help="Neither patches nor commands.")
+@click.option("--no-exec", is_flag=True, help="No commands.")
+@click.option("--transcript", metavar="FILE", help="Append every event as a JSON line.")
+@model_options
+def command(**flags: Any) -> int:
+    return _run(Flags(**flags))
+
+
+def _run(flags: Flags) -> int:
+    if flags.task is None and not sys.stdin.isatty():
+        raise click.UsageError("a TASK is needed where there is no terminal to ask on")
+    tools = _tools(flags)
+    names = [tool.name for tool in tools.specs]
+    if flags.first_tool is not None and flags.first_tool not in names:
+        raise click.UsageError(
+            f"--first-tool {flags.first_tool}: not on offer; there are: {', '.join(names)}"
+        )
+
+    from constrained_agent.agent.loop import Agent
+    from constrained_agent.agent.transcript import Transcript
+    from constrained_agent.cli.view import RunView
+
+    transcript = Transcript(flags.transcript)
+    runtime = load_runtime(flags.model)
+    agent = Agent(
+        runtime,
+        tools,
+        _settings(flags, runtime.card),
+        transcript=transcript,
+        watcher=RunView(runtime.tokenizer),
+    )
+    try:
+        return _converse(agent, flags) if flags.task is None else _once(agent, flags, flags.task)
+    finally:
+        transcript.close()
+
+
+def _tools(flags: Flags) -> Tools:
+    from constrained_agent.tools.permissions import Policy
+    from constrained_agent.tools.registry import Tools
+    from constrained_agent.tools.workspace import Workspace
+
+    ask = _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
+    policy = Policy(read_only=flags.read_only, no_exec=flags.no_exec, yes=flags.yes, ask=ask)
+    return Tools(Workspace(Path(flags.repo)), policy)
+
+
+def _settings(flags: Flags, card: Card) -> Settings:
+    from constrained_agent.agent.budget import Limits
+    from constrained_agent.agent.loop import Settings
+    from constrained_agent.agent.turn import Decoding
+
+    draw = sampling(
+        card,
+        thinking=flags.think,
+        seed=flags.seed,
+        temperature=flags.temperature,
+        top_p=flags.top_p,
+        top_k=flags.top_k,
+    )
+    return Settings(
+        decoding=Decoding(flags.constraint, draw, flags.max_tokens, flags.think),  # type: ignore[arg-type]
+        limits=Limits(max_turns=flags.max_turns, time_limit_s=flags.time_limit_s),
+        prompt_size=card.prompt,
+        first_tool=flags.first_tool,
+        test_command=flags.test_command,
+    )
+
+
+def _once(agent: Agent, flags: Flags, task: str) -> int:
+    result = agent.run(task, flags.file)
+    _report(result, flags)
+    if result.exit_reason == "interrupted":
+        return 130
+    return 0 if result.succeeded else 1
+
+
+def _converse(agent: Agent, flags: Flags) -> int:
+    """Tasks from the terminal until end of input."""
+    files = flags.file
+    while True:
+        try:
+            task = click.prompt("task", err=True)
+        except (click.Abort, EOFError):
+            return 0
+        _report(agent.run(task, files), flags)
+        files = ()
+
+
+def _report(result: RunResult, flags: Flags) -> None:
+    tests = {None: "not run", True: "passed", False: "failed"}[result.tests_passed]
+    changed = ", ".join(result.changed_files) or "none"
+    click.echo(f"{result.exit_reason}: tests {tests}; changed files: {changed}", err=True)
+    if result.last_error and not result.succeeded:
+        click.echo(f"last error: {result.last_error}", err=True)
+    if flags.as_json:
+        click.echo(json.dumps({**asdict(result), "seed": flags.seed, "constraint": flags.constraint}))
+        return
+    if result.diff:
+        click.echo(result.diff, nl=False)
+    if result.answer:
+        click.echo(result.answer)
+
+
+def _ask(spec: ToolSpec, arguments: Mapping[str, Any]) -> bool:
+    shown = " ".join(str(value) for value in arguments.values())
+    return click.confirm(f"run {spec.name}: {shown}", default=False, err=True)

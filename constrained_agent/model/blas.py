@@ -1,0 +1,3 @@
+"""Placeholder."""
+def activate() -> None:
+    return None

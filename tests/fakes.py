@@ -1,0 +1,114 @@
+"""Stand-ins at the one seam where the decode loop meets a model (`decode.generate.Model`).
+
+The real model stands beside them in every suite that uses them: these only make it write on purpose.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import mlx.core as mx
+import numpy as np
+
+
+class ScriptedModel:
+    """Writes given answers, one per generation, as far as the mask lets it.
+
+    Attributes:
+        prompts: the ids that each generation was given.
+    """
+
+    context_limit = 100_000
+
+    def __init__(self, tokenizer, logit_width, answers):
+        self.logit_width = logit_width
+        self.prompts = []
+        self._tokenizer = tokenizer
+        self._answers = [tokenizer.encode(answer) for answer in answers]
+        self._written = []
+
+    def room(self, n_prompt):
+        return self.context_limit - n_prompt
+
+    def prefill(self, ids, on_progress=None):
+        self.prompts.append(list(ids))
+        assert self._answers, "the script has no further answer"
+        self._script = self._tokenizer.bytes_of(self._answers.pop(0))
+        self._written = []
+        self._n_fed = -1  # the last prompt id is fed first
+        return 0
+
+    def forward(self, ids):
+        for token in ids:
+            self._n_fed += 1
+            if self._n_fed:
+                self._written.append(token)
+        return mx.array(np.tile(self._wish(), (len(ids), 1)))
+
+    def forward_lazy(self, token):
+        self._pending = True
+        return self.forward([int(token.item())])
+
+    def confirm(self, token):
+        assert self._written[-1] == token
+
+    @contextlib.contextmanager
+    def running(self):
+        yield
+
+    def _wish(self):
+        logits = np.zeros(self.logit_width, dtype=np.float32)
+        rest = self._script[len(self._tokenizer.bytes_of(self._written)) :]
+        wanted = self._tokenizer.encode(rest.decode()) if rest else self._tokenizer.end_ids
+        logits[wanted[0]] = 100.0
+        return logits
+
+
+class NoisyModel:
+    """A real session whose logits are drowned in noise that prefers structure some of the time.
+
+    Uniform noise hardly ever ends a construct. `structure` are the ids that do: quotes, braces, newlines and
+    the pieces of the patch markers.
+    """
+
+    def __init__(self, session, structure, rng, share=0.35):
+        self._session, self._rng, self._share = session, rng, share
+        self._structure = np.array(sorted(structure))
+        self.logit_width = session.logit_width
+        self.prefill = session.prefill
+        self.confirm = session.confirm
+        self.running = session.running
+
+    def forward(self, ids):
+        return self._session.forward(ids) + self._noise()
+
+    def forward_lazy(self, token):
+        return self._session.forward_lazy(token) + self._noise()
+
+    def _noise(self):
+        # Ids past the vocabulary get the highest logits of all: they must never come out.
+        noise = self._rng.gumbel(size=self.logit_width).astype(np.float32) * 3
+        noise[-200:] += 50
+        if self._rng.random() < self._share:
+            noise[self._structure] += 40
+        return mx.array(noise)
+
+
+def structural_ids(tokenizer):
+    """Ids out of which constructs are ended."""
+    texts = [
+        '"',
+        '"}',
+        "}",
+        "]",
+        "\n",
+        "*** End Patch\n",
+        "+x\n",
+        "-y\n",
+        " z\n",
+        "@@\n",
+        "*** Begin Patch",
+        "5",
+        ", ",
+    ]
+    return {token for text in texts for token in tokenizer.encode_plain(text)}

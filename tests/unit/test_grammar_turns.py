@@ -1,0 +1,221 @@
+"""The grammar of a turn: what it lets through, what it refuses, and that all of it reads back."""
+
+import json
+
+import pytest
+
+from constrained_agent.errors import GrammarError, MatcherError, UserError
+from constrained_agent.grammar.answers import AnswerReader
+from constrained_agent.grammar.matcher import Matcher, byte_tokenizer
+from constrained_agent.grammar.toolcalls import Markers, closed, compile_turn, turn_grammar
+from constrained_agent.messages import ToolSpec
+
+SPECIALS = ["<tool_call>", "</tool_call>", "<think>", "</think>"]
+TOKENS = byte_tokenizer(SPECIALS)
+TEXT = byte_tokenizer()
+END = 256 + len(SPECIALS)
+
+
+def schema(**properties):
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+READ = ToolSpec("read_file", "", schema(path={"type": "string"}), "read")
+EXEC = ToolSpec("exec_command", "", schema(command={"type": "string"}), "exec")
+PATCH = ToolSpec("apply_patch", "", schema(patch={"type": "string"}), "write", freeform=True)
+TOOLS = (READ, EXEC, PATCH)
+
+READ_CALL = '<tool_call>\n{"name": "read_file", "arguments": {"path": "a.py"}}\n</tool_call>'
+PATCH_TEXT = "*** Begin Patch\n*** Update File: a.py\n@@\n-x </tool_call> <|im_end|>\n+y\n*** End Patch"
+PATCH_CALL = f'<tool_call>\n{{"name": "apply_patch"}}\n{PATCH_TEXT}\n</tool_call>'
+
+
+def as_tokens(text):
+    """Bytes, with the thinking markers, the first call marker and a close marker at the end as special ids."""
+    ids: list[int] = []
+    opened = False
+    while text:
+        name = next((name for name in SPECIALS if text.startswith(name)), "")
+        if name == "<tool_call>":
+            real, opened = not opened, True
+        else:
+            real = name in ("<think>", "</think>") or text == name == "</tool_call>"
+        ids += [256 + SPECIALS.index(name)] if real else list((name or text[0]).encode())
+        text = text[len(name or text[0]) :]
+    return ids
+
+
+def state(text, choice="auto", *, tokens=True, thinking=False, tools=TOOLS):
+    """complete, prefix or refused."""
+    matcher = compile_turn(
+        TOKENS if tokens else TEXT, tools, choice, Markers(tokens, thinks=tokens), thinking=thinking
+    )
+    try:
+        matcher.consume(as_tokens(text) if tokens else list(text.encode()))
+    except MatcherError:
+        return "refused"
+    return "complete" if matcher.accepting else "prefix"
+
+
+@pytest.mark.parametrize("tokens", [True, False], ids=["marker tokens", "marker text"])
+class TestBothKindsOfMarkers:
+    @pytest.mark.parametrize(
+        "text", [READ_CALL, PATCH_CALL, f"Let me look.\n{READ_CALL}", "All done: 2 files.", "x" * 300]
+    )
+    def test_auto_takes_text_and_text_with_a_call(self, tokens, text):
+        assert state(text, tokens=tokens) == "complete"
+
+    @pytest.mark.parametrize("text", [READ_CALL, PATCH_CALL])
+    def test_required_takes_a_call(self, tokens, text):
+        assert state(text, "required", tokens=tokens) == "complete"
+
+    def test_required_takes_no_text(self, tokens):
+        assert state("Let", "required", tokens=tokens) == "refused"
+        assert state("", "required", tokens=tokens) == "prefix"
+
+    def test_a_named_tool_is_the_only_one(self, tokens):
+        assert state(PATCH_CALL, "apply_patch", tokens=tokens) == "complete"
+        assert state(READ_CALL, "apply_patch", tokens=tokens) == "refused"
+
+    def test_none_takes_no_call(self, tokens):
+        assert state("words", "none", tokens=tokens) == "complete"
+        assert state(READ_CALL, "none", tokens=tokens) == "refused"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            READ_CALL.replace("read_file", "Read"),
+            READ_CALL.replace("path", "file"),
+            READ_CALL.replace('": "a', '":"a'),
+            READ_CALL.replace("a.py", "\\d"),
+            READ_CALL.replace("a.py", "a\nb"),
+            READ_CALL.replace("}}", ', "x": 1}}'),
+            READ_CALL.replace("arguments", "parameters"),
+            PATCH_CALL.replace("*** Begin", "```\n*** Begin"),
+            PATCH_CALL.replace("-x", "x"),
+            PATCH_CALL.replace("a.py", "../a.py"),
+            PATCH_CALL.replace("\n-x </tool_call> <|im_end|>\n+y", ""),
+        ],
+    )
+    def test_malformed_calls_cannot_be_written(self, tokens, text):
+        assert state(text, tokens=tokens) == "refused"
+
+    @pytest.mark.parametrize("text", [READ_CALL[:-12], PATCH_CALL[:-20], READ_CALL[:30]])
+    def test_a_call_that_is_not_finished_is_not_complete(self, tokens, text):
+        assert state(text, tokens=tokens) == "prefix"
+
+    def test_nothing_follows_a_call(self, tokens):
+        markers = Markers(tokens, thinks=tokens)
+        matcher = compile_turn(TOKENS if tokens else TEXT, TOOLS, "auto", markers)
+        matcher.consume(as_tokens(READ_CALL) if tokens else list(READ_CALL.encode()))
+        assert matcher.stopped
+
+    @pytest.mark.parametrize("text", [READ_CALL, PATCH_CALL, f"Look:\n{PATCH_CALL}"])
+    def test_what_the_grammar_lets_out_reads_back(self, tokens, text):
+        reader = AnswerReader(TOOLS, Markers(tokens, thinks=tokens))
+        ids = as_tokens(text) if tokens else list(text.encode())
+        answer = reader.read_ids(
+            ids, decode, lambda name: 256 + SPECIALS.index(name) if name in SPECIALS else None
+        )
+        assert not answer.faults
+        (call,) = answer.calls
+        assert call.arguments == ({"patch": PATCH_TEXT} if call.name == "apply_patch" else {"path": "a.py"})
+        assert answer.text == ("Look:" if text.startswith("Look") else "")
+
+
+def decode(ids):
+    return b"".join(bytes([t]) if t < 256 else SPECIALS[t - 256].encode() for t in ids).decode()
+
+
+def test_arguments_are_what_json_dumps_writes():
+    value = json.dumps({"path": 'C:\\Users "x"\té\u2028\U0001f600\n'}, ensure_ascii=False)
+    call = READ_CALL.replace('{"path": "a.py"}', value)
+    assert state(call) == "complete"
+
+
+def test_the_first_key_and_the_end_are_forced():
+    matcher = Matcher(TOKENS, turn_grammar([READ], "required", Markers(True)))
+    assert matcher.forced_bytes().endswith(b'{"name": "read_file", "arguments": {"path": "')
+
+
+def test_marker_text_in_free_text_is_only_text_where_markers_are_tokens():
+    markers = Markers(True)
+    matcher = compile_turn(TOKENS, TOOLS, "auto", markers)
+    matcher.consume(list(b"a call looks like <tool_call> in the prompt"))
+    assert matcher.accepting
+
+
+def test_thinking_comes_first_and_is_closed_before_a_call():
+    assert state("<think>\nhm\n</think>\n\n" + READ_CALL, thinking=True) == "complete"
+    assert state("<think>\nhm\n</think>\n\nAnswer.", thinking=True) == "complete"
+    assert state(READ_CALL, thinking=True) == "refused"
+    assert state("<think>\nhm", thinking=True) == "prefix"
+    assert state("<think>\nhm\n</think>\n\n" + READ_CALL, "required", thinking=True) == "complete"
+    assert state("<think>\n\n</think>\n\n" + READ_CALL, thinking=False) == "refused"
+    matcher = compile_turn(TOKENS, TOOLS, "auto", Markers(True, thinks=True), thinking=True)
+    with pytest.raises(MatcherError):  # the call token inside thinking
+        matcher.consume([256 + SPECIALS.index("<think>"), ord("h"), 256 + SPECIALS.index("<tool_call>")])
+
+
+def test_end_tokens_are_allowed_only_where_the_answer_is_whole():
+    matcher = compile_turn(TOKENS, TOOLS, "required", Markers(True))
+
+    def end_allowed():
+        return bool(matcher.bitmask()[END // 32] >> END % 32 & 1)
+
+    for token in as_tokens(PATCH_CALL):
+        assert not end_allowed()
+        matcher.consume([token])
+    assert end_allowed()
+
+
+def test_a_tool_without_arguments_takes_an_empty_object_alone():
+    tool = ToolSpec("stop", "", {"type": "object", "properties": {}}, "read")
+    call = '<tool_call>\n{"name": "stop", "arguments": {}}\n</tool_call>'
+    assert state(call, tools=[tool]) == "complete"
+    assert state(call.replace("{}", '{"a": 1}'), tools=[tool]) == "refused"
+
+
+def test_sixty_tools_compile():
+    tools = [ToolSpec(f"tool_{i}", "", schema(**{f"key_{i}": {"type": "string"}}), "read") for i in range(60)]
+    call = '<tool_call>\n{"name": "tool_41", "arguments": {"key_41": "x"}}\n</tool_call>'
+    assert state(call, tools=tools) == "complete"
+
+
+def test_a_tool_whose_schema_does_not_compile_is_named():
+    bad = ToolSpec("grep", "", schema(pattern={"type": "string", "pattern": "(?=x)"}), "read")
+    with pytest.raises(GrammarError, match="parameters of tool grep"):
+        compile_turn(TOKENS, [READ, bad], "auto", Markers(True))
+
+
+def test_a_choice_that_names_no_tool_is_refused():
+    with pytest.raises(UserError, match="read_file, exec_command, apply_patch"):
+        turn_grammar(TOOLS, "Read", Markers(True))
+    with pytest.raises(UserError, match="there are: none"):
+        turn_grammar([], "required", Markers(True))
+
+
+def test_a_name_that_would_break_the_grammar_is_refused():
+    with pytest.raises(UserError, match="tool name"):
+        turn_grammar([ToolSpec('a" | "b', "", schema(), "read")], "auto", Markers(True))
+
+
+def test_open_objects_are_closed_and_others_left_alone():
+    given = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "object", "properties": {"type": {"const": {"type": "object"}}}},
+            "b": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
+        },
+    }
+    result = closed(given)
+    assert result["additionalProperties"] is False
+    assert result["properties"]["a"]["additionalProperties"] is False
+    assert result["properties"]["a"]["properties"]["type"] == {"const": {"type": "object"}}
+    assert result["properties"]["b"]["items"]["additionalProperties"] is True
+    assert "additionalProperties" not in given
