@@ -71,9 +71,17 @@ class NoisyModel:
     the pieces of the patch markers.
     """
 
-    def __init__(self, session, structure, rng, share=0.35):
-        self._session, self._rng, self._share = session, rng, share
-        self._structure = np.array(sorted(structure))
+    def __init__(self, session, structure, seed, share=0.65):
+        self._session, self._share = session, share
+        self._rng = np.random.default_rng(seed)
+        self._key = mx.random.key(seed)
+        bonus = np.zeros(session.logit_width, dtype=np.float32)
+        bonus[sorted(structure)] = 40
+        self._bonus = mx.array(bonus)
+        # Ids past the vocabulary get the highest logits of all: they must never come out.
+        padding = np.zeros(session.logit_width, dtype=np.float32)
+        padding[-200:] = 50
+        self._padding = mx.array(padding)
         self.logit_width = session.logit_width
         self.prefill = session.prefill
         self.confirm = session.confirm
@@ -86,12 +94,9 @@ class NoisyModel:
         return self._session.forward_lazy(token) + self._noise()
 
     def _noise(self):
-        # Ids past the vocabulary get the highest logits of all: they must never come out.
-        noise = self._rng.gumbel(size=self.logit_width).astype(np.float32) * 3
-        noise[-200:] += 50
-        if self._rng.random() < self._share:
-            noise[self._structure] += 40
-        return mx.array(noise)
+        self._key, key = mx.random.split(self._key)
+        noise = mx.random.gumbel(self._padding.shape, key=key) * 3 + self._padding
+        return noise + self._bonus if self._rng.random() < self._share else noise
 
 
 def structural_ids(tokenizer):

@@ -68,11 +68,12 @@ def command(**flags: Any) -> int:
 def _generate(flags: Flags) -> int:
     prompt = _check(flags)
 
+    tools = _read_tools(flags.tools) if flags.tools else []
+    runtime = load_runtime(flags.model)  # before the imports below: they bring mlx
+
     from constrained_agent.cli import view
     from constrained_agent.decode.generate import generate
 
-    tools = _read_tools(flags.tools) if flags.tools else []
-    runtime = load_runtime(flags.model)
     ids = _prompt_ids(runtime, flags, prompt, tools)
     stream = view.TokenStream(view.console(stderr=flags.as_json), runtime.tokenizer)
     written = generate(

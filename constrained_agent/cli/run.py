@@ -80,12 +80,13 @@ def _run(flags: Flags) -> int:
             f"--first-tool {flags.first_tool}: not on offer; there are: {', '.join(names)}"
         )
 
+    runtime = load_runtime(flags.model)  # before the imports below: they bring mlx
+
     from constrained_agent.agent.loop import Agent
     from constrained_agent.agent.transcript import Transcript
     from constrained_agent.cli.view import RunView
 
     transcript = Transcript(flags.transcript)
-    runtime = load_runtime(flags.model)
     agent = Agent(
         runtime,
         tools,

@@ -38,13 +38,17 @@ def model_options(function: F) -> F:
 def load_runtime(name: str | None) -> Runtime:
     """Resolve and load a model, saying on stderr what is loaded.
 
+    Call it before anything imports mlx: a fast BLAS has to be there first.
+
     Raises:
         ModelError: it cannot be found, fetched or loaded.
     """
     from constrained_agent.cli import view
-    from constrained_agent.model import cards, weights
+    from constrained_agent.model import cards, fetch, weights
 
     card = cards.resolve(name or cards.default_name())
+    # Downloads bring progress bars of their own, so they come before ours.
+    fetch.fetch(card, progress=lambda message: click.echo(message, err=True))
     with view.status(f"loading {card.name}") as progress:
         loaded = weights.load(card, progress=progress)
         from constrained_agent.agent.runtime import Runtime

@@ -33,7 +33,6 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
     """Show that something is going on; yields a function that changes the text."""
     out = console()
     if not out.is_terminal:
-        out.print(text, markup=False)
         yield lambda message: out.print(message, markup=False)
         return
     with out.status(text) as shown:

@@ -44,11 +44,13 @@ def second_opinion(data: bytes, grammar: Grammar) -> Opinion:
     """
     if grammar.kind != "lark":
         return Opinion(None, False, "only Lark grammars can be read by the lark package")
+    with warnings.catch_warnings(action="ignore"):  # Python's on patterns that it will read otherwise one day
+        return _read(data, grammar)
+
+
+def _read(data: bytes, grammar: Grammar) -> Opinion:
     try:
-        with warnings.catch_warnings(
-            action="ignore"
-        ):  # Python's on patterns that it will read otherwise one day
-            parser, name = _loaded(grammar.text)
+        parser, name = _loaded(grammar.text)
     except (
         lark.exceptions.LarkError,
         OSError,

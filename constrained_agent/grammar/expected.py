@@ -25,6 +25,9 @@ _MAX_OPENED = 64  # choices inside literals that are followed, over all literals
 _MAX_LITERAL = 2_000  # bytes
 # Groups of at most this many characters are listed one by one.
 _MAX_LISTED = 4
+_MAX_SPLIT = (
+    70  # characters of a group whose whitespace is listed apart: letters and digits, but not most of ASCII
+)
 _MAX_PROBED = 600  # places looked at to find which non-ASCII characters are meant
 _MAX_RANGES = 8
 _MANY = 1_000  # stands for the number of non-ASCII characters
@@ -161,7 +164,7 @@ class _Folder:
         if group.leads:
             return [self._non_ascii_class(group.leads)]
         spaces = codes & characters.WHITESPACE
-        if len(spaces) > 1:
+        if len(spaces) > 1 and len(codes) < _MAX_SPLIT:
             split = [_class(spaces)]
             return (
                 split if codes == spaces else [*split, *self._described(_Group(codes - spaces, set()), False)]
