@@ -89,7 +89,17 @@ class PromptTooLongError(UserError):
 
 
 class ToolError(ConstrainedAgentError):
-    """A tool could not do what the model asked; the message is written for the model."""
+    """A tool could not do what the model asked; the message is written for the model.
+
+    Attributes:
+        kind: failure class: `tool_error`, `schema_violated` or `unknown_tool`; for patches their own kinds.
+    """
+
+    kind: str
+
+    def __init__(self, message: str, kind: str = "tool_error") -> None:
+        self.kind = kind
+        super().__init__(message)
 
 
 class PatchError(ToolError):
@@ -113,9 +123,9 @@ class PatchError(ToolError):
         hunk: int | None = None,
         lines: tuple[int, ...] = (),
     ) -> None:
-        self.kind, self.reason, self.path, self.hunk, self.lines = kind, reason, path, hunk, lines
+        self.reason, self.path, self.hunk, self.lines = reason, path, hunk, lines
         place = "" if path is None else path if hunk is None else f"{path}, hunk {hunk}"
-        super().__init__(f"{kind}: {place}: {reason}" if place else f"{kind}: {reason}")
+        super().__init__(f"{kind}: {place}: {reason}" if place else f"{kind}: {reason}", kind)
 
 
 class DecodeError(ConstrainedAgentError):

@@ -33,7 +33,7 @@ class ScriptedModel:
     def prefill(self, ids, on_progress=None):
         self.prompts.append(list(ids))
         assert self._answers, "the script has no further answer"
-        self._script = self._tokenizer.bytes_of(self._answers.pop(0))
+        self._answer = self._answers.pop(0)
         self._written = []
         self._n_fed = -1  # the last prompt id is fed first
         return 0
@@ -56,11 +56,20 @@ class ScriptedModel:
     def running(self):
         yield
 
+    def _next(self):
+        """The script's next token; where the written tokens cut its text otherwise, what continues the text."""
+        written = self._tokenizer.bytes_of(self._written)
+        at = 0
+        for token in self._answer:
+            if at >= len(written):
+                return token
+            at += len(self._tokenizer.token_bytes[token])
+        rest = self._tokenizer.bytes_of(self._answer)[len(written) :]
+        return self._tokenizer.encode_plain(rest.decode())[0] if rest else self._tokenizer.end_ids[0]
+
     def _wish(self):
         logits = np.zeros(self.logit_width, dtype=np.float32)
-        rest = self._script[len(self._tokenizer.bytes_of(self._written)) :]
-        wanted = self._tokenizer.encode(rest.decode()) if rest else self._tokenizer.end_ids
-        logits[wanted[0]] = 100.0
+        logits[self._next()] = 100.0
         return logits
 
 

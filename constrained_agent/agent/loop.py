@@ -35,6 +35,7 @@ _CUT_NOTE = (
     "Your answer was cut off after {n} tokens and nothing of it was run: it was too long, split it. "
     "Send a smaller patch or one step at a time."
 )
+_INTERRUPTED = "error: interrupted by the person before it was finished"
 _EMPTY_NOTE = "Your answer was empty. Go on with a tool call, or say in words what you did."
 
 
@@ -257,26 +258,37 @@ class Agent:
         texts = []
         changed = False
         run.tests = None  # a call may change what they say
-        for call in answer.calls:
-            self._watcher.call_started(call)
-            result = self._tools.run(call)
-            self._watcher.call_ended(result)
-            self._transcript.result(result)
-            if not result.ok:
-                run.failures[result.error_kind] += 1
-                run.last_error = result.text
-            changed = changed or (result.ok and bool(result.data.get("files")))
-            texts.append(result.text)
-        for fault in answer.faults:
-            run.failures[fault.kind] += 1
-            run.last_error = fault.message
-            texts.append(f"error: {fault.message}")
-        if changed and self._settings.test_command:
-            texts[-1] += f"\n\n{self._run_tests(run).text}"
-        if repeats >= REPEATS_TO_WARN:
-            texts[-1] += f"\n\n{_REPEAT_WARNING}"
-        self._history += self._runtime.dialect.tool_results(texts)
+        try:
+            for call in answer.calls:
+                result = self._run_call(run, call)
+                changed = changed or (result.ok and bool(result.data.get("files")))
+                texts.append(result.text)
+            for fault in answer.faults:
+                run.failures[fault.kind] += 1
+                run.last_error = fault.message
+                texts.append(f"error: {fault.message}")
+            if changed and self._settings.test_command:
+                texts[-1] += f"\n\n{self._run_tests(run).text}"
+            if repeats >= REPEATS_TO_WARN:
+                texts[-1] += f"\n\n{_REPEAT_WARNING}"
+        except KeyboardInterrupt:
+            n_calls = len(answer.calls) + len(answer.faults)
+            texts += [_INTERRUPTED] * (n_calls - len(texts))
+            raise
+        finally:
+            # Whatever happened, every call has its result, or the next turn would start in the middle.
+            self._history += self._runtime.dialect.tool_results(texts)
         return None
+
+    def _run_call(self, run: _Run, call: ToolCall) -> ToolResult:
+        self._watcher.call_started(call)
+        result = self._tools.run(call)
+        self._watcher.call_ended(result)
+        self._transcript.result(result)
+        if not result.ok:
+            run.failures[result.error_kind] += 1
+            run.last_error = result.text
+        return result
 
     def _verified(self, run: _Run) -> ExitReason | None:
         """A finished answer counts as done if the tests agree; else their output goes back to the model."""

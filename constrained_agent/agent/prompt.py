@@ -17,11 +17,13 @@ Size = Literal["full", "compact"]
 _FULL = """\
 You are a coding agent. You work on one repository, through tools, until the task is done.
 
-- Look before you change: read a file before you edit it.
-- Change files with apply_patch alone, in small patches. Keep what the task does not speak of.
-- After a change, run the tests if there are any.
+- Look before you answer: list, search and read; do not guess what a file says.{editing}
 - A tool result that says error tells you what was wrong: mend that, do not send the same call again.
 - When the task is done, answer in one or two sentences without a tool call. Say only what you did."""
+
+_EDITING = """
+- Read a file before you edit it. Change files with apply_patch alone, in small patches. Keep what the task does \
+not speak of."""
 
 _COMPACT = "You mend code in a repository. You answer with one tool call, or with a short text when the task is done."
 
@@ -79,7 +81,8 @@ def system_parts(
         tool_block: how the model's dialect lists tools.
     """
     compact = size == "compact"
-    parts = [Part("instructions", _COMPACT if compact else _FULL)]
+    editing = _EDITING if any(tool.effect == "write" for tool in tools) else ""
+    parts = [Part("instructions", _COMPACT if compact else _FULL.format(editing=editing))]
     if any(not tool.freeform for tool in tools):
         block = _signatures(tools) if compact else f"# Tools\n\n{tool_block(tools)}"
         parts.append(Part("tools", f"{block}\n\n{_CALL_FORM}"))

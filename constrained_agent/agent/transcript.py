@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from constrained_agent.agent.turn import Turn
 from constrained_agent.errors import UserError
@@ -21,24 +22,27 @@ class Transcript:
     """Writes events to a file; without a file it takes them and does nothing."""
 
     def __init__(self, file: str | None) -> None:
-        """Open the file for appending.
+        """Args: `file` is appended to, and made if need be.
 
         Raises:
-            UserError: it cannot be opened.
+            UserError: it cannot be written.
         """
-        self._out: TextIO | None = None
-        if file is not None:
-            try:
-                self._out = Path(file).open("a", encoding="utf-8")  # noqa: SIM115  (closed by close)
-            except OSError as error:
-                raise UserError(f"--transcript {file}: cannot be written: {error.strerror}") from None
+        self._file = None if file is None else Path(file)
+        self._append("")
 
     def write(self, event: str, **fields: Any) -> None:
-        """Append one event and flush it."""
-        if self._out is not None:
-            record = {"event": event, "time": round(time.time(), 3), **fields}
-            self._out.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
-            self._out.flush()
+        """Append one event."""
+        record = {"event": event, "time": round(time.time(), 3), **fields}
+        self._append(json.dumps(record, ensure_ascii=False, default=_plain) + "\n")
+
+    def _append(self, text: str) -> None:
+        """Open, write, close: a few events a minute need no open file, and nothing is lost with the process."""
+        if self._file is not None:
+            try:
+                with self._file.open("a", encoding="utf-8") as out:
+                    out.write(text)
+            except OSError as error:
+                raise UserError(f"--transcript {self._file}: cannot be written: {error.strerror}") from None
 
     def turn(self, number: int, choice: str, turn: Turn, text: str) -> None:
         """Append a model answer."""
@@ -75,11 +79,10 @@ class Transcript:
             data=dict(result.data),
         )
 
-    def close(self) -> None:
-        """Close the file."""
-        if self._out is not None:
-            self._out.close()
-            self._out = None
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as objects; anything else that JSON does not know as its text."""
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def _runs(flags: Iterable[bool]) -> list[int]:

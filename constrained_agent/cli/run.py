@@ -94,10 +94,7 @@ def _run(flags: Flags) -> int:
         transcript=transcript,
         watcher=RunView(runtime.tokenizer),
     )
-    try:
-        return _converse(agent, flags) if flags.task is None else _once(agent, flags, flags.task)
-    finally:
-        transcript.close()
+    return _converse(agent, flags) if flags.task is None else _once(agent, flags, flags.task)
 
 
 def _tools(flags: Flags) -> Tools:

@@ -121,13 +121,16 @@ def _download_snapshot(card: Card, source: HubSource, force: bool) -> Path:
         raise ModelError(f"{source.hub} has no revision {source.revision}") from error
     # An edge: below it the hub's client lets through whatever its transport raises.
     except Exception as error:
+        first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(
-            f"cannot fetch {source}: {_one_line(str(error))}; check the network and repeat: "
+            f"cannot fetch {source}: {_one_line(first_line)}; check the network and repeat: "
             f"constrained-agent models fetch {card.name}"
         ) from error
+    # Without a network the client hands out what an interrupted download left.
     if name := folder.missing(path):
         raise ModelError(
-            f"{source} holds no {name}: not a model that mlx-lm can load; choose another --model"
+            f"cannot fetch {source}: it has no {name}, or the hub cannot be reached; check the network and "
+            f"repeat: constrained-agent models fetch {card.name}"
         )
     return path
 

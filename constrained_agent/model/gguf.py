@@ -82,11 +82,11 @@ def load(path: Path, float_type: Literal["float16", "float32"]) -> Gguf:
         tokenizer_json = json.dumps(_tokenizer(facts), ensure_ascii=False)
         end_token = tokens[facts["tokenizer.ggml.eos_token_id"]]
         weights = {_module_name(name): array for name, array in arrays.items()}
+        module = _module(config, weights, float_type)
     except KeyError as error:
         raise ModelError(f"{path}: the GGUF file lacks {error.args[0]}") from error
     except ValueError as error:
-        raise ModelError(f"{path}: {error}") from error
-    module = _module(config, weights, float_type)
+        raise ModelError(f"{path}: {' '.join(str(error).split())}") from error
     return Gguf(module, config, tokenizer_json, facts.get("tokenizer.chat_template"), (end_token,))
 
 

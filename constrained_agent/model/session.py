@@ -134,8 +134,8 @@ class Session:
                     mx.eval([layer.state for layer in self._cache])
 
     def _start(self, tokens: mx.array) -> mx.array:
-        logits = self._module(tokens[None], cache=self._cache)[0]  # (n, logit_width)
-        mx.async_eval(logits)
+        logits: mx.array = self._module(tokens[None], cache=self._cache)[0]  # (n, logit_width)
+        mx.async_eval(logits)  # type: ignore[no-untyped-call]  # its stub has no types
         self._n_passes += 1
         if self._n_passes % _CLEAR_EVERY == 0:
             mx.clear_cache()

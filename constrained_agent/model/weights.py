@@ -31,7 +31,7 @@ class LoadedModel:
         context_length: most tokens of prompt and answer together.
         end_tokens: tokens that end an answer.
         n_bytes: the weights in memory.
-        kv_bytes_per_token: keys and values of one token over all layers.
+        kv_bytes_per_token: keys and values of one token over all layers; 0 if the config does not tell.
         float_type: of activations, and of keys and values.
     """
 
@@ -98,13 +98,14 @@ def _read_module(path: Path, mend: str) -> Any:
     try:
         # Lazy: on a CPU the packed arrays are not wanted as they stand.
         module, _ = load_model(path, lazy=True, trust_remote_code=False)
-    except ValueError as error:
-        # A model type that mlx-lm does not know, arrays that do not fit the config, or code of the model's own.
-        raise ModelError(f"mlx-lm cannot load {path}: {_first_line(error)}") from error
-    except (RuntimeError, TypeError, KeyError, OSError) as error:
+    except (RuntimeError, OSError) as error:
         raise ModelError(
             f"the weights in {path} are broken ({_first_line(error)}); fetch them anew: {mend}"
         ) from error
+    except (ValueError, TypeError, KeyError) as error:
+        # A model type that mlx-lm does not know, a config without its shape, arrays that do not fit it, or code
+        # of the model's own.
+        raise ModelError(f"mlx-lm cannot load {path}: {_first_line(error)}") from error
     return module
 
 
@@ -165,9 +166,11 @@ def _suit_cpu(module: Any) -> None:
 
 def _kv_bytes_per_token(config: Mapping[str, Any], n_float_bytes: int) -> int:
     shape = config.get("text_config", config)
-    heads = shape["num_attention_heads"]
-    head_dim = shape.get("head_dim") or shape["hidden_size"] // heads
-    n_values = 2 * shape["num_hidden_layers"] * (shape.get("num_key_value_heads") or heads) * head_dim
+    heads, layers = shape.get("num_attention_heads", 0), shape.get("num_hidden_layers", 0)
+    if not heads or not layers:
+        return 0
+    head_dim = shape.get("head_dim") or shape.get("hidden_size", 0) // heads
+    n_values = 2 * layers * (shape.get("num_key_value_heads") or heads) * head_dim
     return int(n_values * n_float_bytes)
 
 

@@ -1,1 +1,39 @@
-"""Patches as pure values: text to hunks, hunks to places, places to new texts."""
+"""Patches as pure values: text to hunks, hunks to places, places to new texts.
+
+    from constrained_agent.patch import parse, plan
+
+    patch = parse(text).patch
+    for file in plan(patch, read).files:      # read(path) gives bytes, or None for no file
+        print(file.action, file.path, file.added, file.removed)
+
+`parse` and `plan` raise `PatchError`; nothing here touches the disk. `tools.workspace.Workspace(root).apply(patch)`
+plans against a folder and writes all files or none.
+"""
+
+from constrained_agent.errors import PatchError
+from constrained_agent.patch.diff import FilePlan, Landing, LineChange, unified_diff
+from constrained_agent.patch.format import Parsed, parse, render
+from constrained_agent.patch.lenient import LENIENCIES
+from constrained_agent.patch.plan import Plan, plan
+from constrained_agent.patch.sections import AddFile, DeleteFile, Hunk, HunkLine, Patch, Section, UpdateFile
+
+__all__ = [
+    "LENIENCIES",
+    "AddFile",
+    "DeleteFile",
+    "FilePlan",
+    "Hunk",
+    "HunkLine",
+    "Landing",
+    "LineChange",
+    "Parsed",
+    "Patch",
+    "PatchError",
+    "Plan",
+    "Section",
+    "UpdateFile",
+    "parse",
+    "plan",
+    "render",
+    "unified_diff",
+]

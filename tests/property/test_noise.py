@@ -38,7 +38,13 @@ def draw(runtime, structure, constraint, seed, *, thinking=False):
 
 def test_finished_calls_parse_and_satisfy_their_schema(tiny_runtime, structure, tmp_path):
     tools = Tools(Workspace(tmp_path), Policy(yes=True)).specs
-    assert {tool.name for tool in tools} == {"list_dir", "read_file", "search_text", "exec_command", "apply_patch"}
+    assert {tool.name for tool in tools} == {
+        "list_dir",
+        "read_file",
+        "search_text",
+        "exec_command",
+        "apply_patch",
+    }
     schemas = {tool.name: tool.parameters for tool in tools}
     tokenizer = tiny_runtime.tokenizer
     reader = tiny_runtime.reader(tools)

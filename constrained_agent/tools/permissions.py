@@ -1,0 +1,57 @@
+"""What a run may do: decided by a tool's effect, before the tool runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from constrained_agent.errors import ToolError
+from constrained_agent.messages import Effect, ToolSpec
+
+Ask = Callable[[ToolSpec, Mapping[str, Any]], bool]
+"""Puts a call (its spec and arguments) before a person; True lets it run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the person at the command line allows.
+
+    Reading is always allowed. Patches need no question: they stay inside the repository, land whole or not at
+    all, and are shown as a diff. Commands can do anything, so each one is asked about unless `yes`.
+
+    Attributes:
+        read_only: neither patches nor commands.
+        no_exec: no commands.
+        yes: commands run without a question.
+        ask: asks a person; None where there is none to ask (no terminal).
+    """
+
+    read_only: bool = False
+    no_exec: bool = False
+    yes: bool = False
+    ask: Ask | None = None
+
+    def offers(self, effect: Effect) -> bool:
+        """Whether tools of this effect are on offer at all: the model is not told of the others."""
+        forbidden = self.read_only or (self.no_exec and effect == "exec")
+        return effect == "read" or not forbidden
+
+    def check(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
+        """Let one call pass, asking if need be.
+
+        Raises:
+            ToolError: it must not run; the message tells the model what to do instead.
+        """
+        if not self.offers(spec.effect):
+            mode = "read-only" if self.read_only else "without commands"
+            raise ToolError(f"{spec.name} is not allowed: this run is {mode}; go on without it")
+        if spec.effect != "exec" or self.yes:
+            return
+        if self.ask is None:
+            raise ToolError(
+                f"{spec.name} is not allowed: commands need a yes, and there is no terminal to ask on "
+                "(the person can start the run with --yes); go on without commands"
+            )
+        if not self.ask(spec, arguments):
+            raise ToolError(f"the person refused this {spec.name} call; do not repeat it, go on another way")

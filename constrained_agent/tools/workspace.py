@@ -1,0 +1,242 @@
+"""The one door to the repository's files: bounded paths, what was read, and the only writer."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from constrained_agent.errors import PatchError, UserError
+from constrained_agent.patch import explain
+from constrained_agent.patch.plan import FilePlan, Plan, plan
+from constrained_agent.patch.sections import AddFile, Patch
+from constrained_agent.tools.journal import Journal, Step
+from constrained_agent.tools.rooted import Rooted, digest
+
+_MAX_NAMES = 5_000
+"""Of existing files, looked through for one that a wrong path may mean."""
+
+_UNNAMED = frozenset({".git", "node_modules", "__pycache__", ".venv"})
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a patch did, or with `dry_run` would do.
+
+    Attributes:
+        files: in the order in which the patch names them.
+        diff: unified diff of all of them; undecodable bytes stand as U+DC80 to U+DCFF.
+    """
+
+    files: tuple[FilePlan, ...]
+    diff: str
+    dry_run: bool
+
+
+class Workspace:
+    """A folder that tools may read and patches may change, and never anything outside it.
+
+    Remembers what was read: a patch of a file that changed since is refused.
+
+    Args:
+        root: an existing folder; links to it are resolved once, here.
+
+    Raises:
+        UserError: there is no such folder.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(os.path.realpath(root))
+        if not self.root.is_dir():
+            raise UserError(f"{os.fspath(root)} is not a folder")
+        self._rooted = Rooted(self.root)
+        self._journal = Journal(self.root)
+        self._read: dict[Path, str] = {}
+
+    def resolve(self, path: str) -> Path:
+        """The real place of a path; nothing needs to exist there.
+
+        Args:
+            path: relative to the root, `/` between its parts; `.` is the root itself.
+
+        Raises:
+            PatchError: `bad_path`, or `outside_root` for absolute paths, `..`, links that lead out, and `.git`.
+        """
+        self._check_spelling(path)
+        real = Path(os.path.realpath(self.root / path))
+        if not real.is_relative_to(self.root):
+            raise PatchError("outside_root", f"it leads out of the root through a link, to {real}", path=path)
+        if any(_is_git(part) for part in (*path.split("/"), *real.relative_to(self.root).parts)):
+            raise PatchError("outside_root", "what is in .git is changed by git only", path=path)
+        return real
+
+    def read_bytes(self, path: str) -> bytes:
+        """A file's bytes.
+
+        Raises:
+            PatchError: `file_not_found`, `is_directory`, or what `resolve` raises.
+        """
+        content = self._content(path)
+        if content is None:
+            raise explain.file_not_found(path, self._names, update=False)
+        return content
+
+    def record_read(self, path: str, content: bytes) -> None:
+        """Remember that the model has seen a file with this content."""
+        self._read[self.resolve(path)] = digest(content)
+
+    def seen(self, path: str) -> str | None:
+        """SHA-256 of what the model last saw of a file; None if it has not read it."""
+        return self._read.get(self.resolve(path))
+
+    def unchanged_reads(self) -> list[str]:
+        """Files that were read and still hold what was read: relative paths, in reading order."""
+        names = {path.relative_to(self.root).as_posix(): seen for path, seen in self._read.items()}
+        return [name for name, seen in names.items() if self._rooted.digest(name) == seen]
+
+    def apply(self, patch: Patch, *, dry_run: bool = False) -> Applied:
+        """Apply a patch, all of it or nothing; first recovers from a patch that was killed.
+
+        Args:
+            dry_run: check everything, write nothing.
+
+        Raises:
+            PatchError: nothing was changed.
+
+        Cost: planning is linear in the files; writing flushes each file to the disk.
+        """
+        if dry_run:
+            return self._applied(self._plan(patch), dry_run=True)
+        with self._journal.locked():
+            self._journal.recover()
+            planned = self._plan(patch)
+            self._journal.commit([step for file in planned.files for step in self._steps(file)])
+        for file in planned.files:
+            self._refresh(file)
+        return self._applied(planned, dry_run=False)
+
+    def recover(self) -> bool:
+        """Undo or clean up what a killed process left behind. True if there was anything."""
+        with self._journal.locked():
+            return self._journal.recover()
+
+    def _applied(self, planned: Plan, *, dry_run: bool) -> Applied:
+        return Applied(planned.files, planned.diff(), dry_run)
+
+    def _plan(self, patch: Patch) -> Plan:
+        for section in patch.sections:
+            if not isinstance(section, AddFile):
+                self._check_stamp(section.path)
+        planned = plan(patch, self._content, identity=self._identity, names=self._names)
+        vacated = {self._place(file.path).casefold() for file in planned.files if file.action == "move"}
+        for file in planned.files:
+            if file.action in ("add", "move"):
+                self._check_room(file.new_path or file.path, vacated)
+        return planned
+
+    def _check_stamp(self, path: str) -> None:
+        seen = self.seen(path)
+        if seen is not None and (content := self._content(path)) is not None and digest(content) != seen:
+            reason = "the file changed since it was read; read it again, then write the patch anew"
+            raise PatchError("changed_on_disk", reason, path=path)
+
+    def _check_room(self, path: str, vacated: set[str]) -> None:
+        """A new file needs folders above it and nothing at its own place, not even a dangling link."""
+        place = self._place(path)
+        if os.path.lexists(self.root / place) and place.casefold() not in vacated:
+            raise PatchError("exists", "a link stands there; choose another name", path=path)
+        above = place.rpartition("/")[0]
+        while above:
+            if os.path.exists(self.root / above) and not os.path.isdir(self.root / above):
+                raise PatchError("bad_path", f"{above} is a file, not a folder", path=path)
+            above = above.rpartition("/")[0]
+
+    def _check_spelling(self, path: str) -> None:
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError as error:
+            raise PatchError("bad_path", "the path holds half a character") from error
+        if not path.strip() or "\0" in path:
+            raise PatchError("bad_path", "the path is blank or holds NUL", path=path.replace("\0", "\\0"))
+        if os.path.isabs(path) or path.startswith("~/") or _DRIVE.match(path) or ".." in path.split("/"):
+            reason = f"paths are relative to {self.root}, without `..` and without a leading / or ~"
+            raise PatchError("outside_root", reason, path=path)
+        if "\\" in path and not os.path.lexists(self.root / path):
+            raise PatchError("bad_path", "write / between folders, not \\", path=path)
+
+    def _content(self, path: str) -> bytes | None:
+        """A file's bytes, None if there is none."""
+        real = self.resolve(path)
+        try:
+            mode = os.stat(real).st_mode
+            if stat.S_ISDIR(mode):
+                raise PatchError("is_directory", "this is a folder; name a file", path=path)
+            if not stat.S_ISREG(mode):
+                raise PatchError("bad_path", "this is a device or a pipe, not a file", path=path)
+            return self._rooted.read(self._relative(real))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            bad = error.errno in (errno.ELOOP, errno.ENAMETOOLONG)
+            reason = f"the file cannot be read: {error.strerror}"
+            raise PatchError("bad_path" if bad else "write_failed", reason, path=path) from error
+
+    def _relative(self, real: Path) -> str:
+        return real.relative_to(self.root).as_posix()
+
+    def _place(self, path: str) -> str:
+        """Where the name itself stands: links above it are resolved, a link at it is not."""
+        above, _, name = path.rstrip("/").rpartition("/")
+        return self._relative((self.resolve(above) if above else self.root) / name)
+
+    def _identity(self, path: str) -> Hashable:
+        """Equal for two paths that are one file: through links, hard links, or on a disk that ignores case."""
+        real = self.resolve(path)
+        try:
+            facts = os.stat(real)
+        except OSError:
+            return os.fspath(real)
+        return facts.st_dev, facts.st_ino
+
+    def _steps(self, file: FilePlan) -> Iterator[Step]:
+        if file.action == "add":
+            yield Step("create", self._place(file.path), file.new)
+            return
+        place, real = self._place(file.path), self._relative(self.resolve(file.path))
+        is_link = (self.root / place).is_symlink()
+        if file.action == "update":
+            yield Step("replace", real, file.new, file.old)
+            return
+        # A link is removed as itself; what it leads to stays.
+        yield Step("remove", place, None, None if is_link else file.old)
+        if file.new_path is not None:
+            same = file.new == file.old and not is_link
+            yield Step("create", self._place(file.new_path), file.new, None, like=real, same=same)
+
+    def _refresh(self, file: FilePlan) -> None:
+        """What the run itself wrote counts as read, if the model knew the file before or made it."""
+        before = self._read.pop(self.resolve(file.path), None)
+        if file.new is not None and (before is not None or file.action == "add"):
+            self.record_read(file.new_path or file.path, file.new)
+
+    def _names(self) -> Iterator[str]:
+        """Paths of existing files, a bounded number."""
+        n = 0
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = sorted(name for name in folders if name not in _UNNAMED)
+            for name in sorted(names):
+                yield self._relative(Path(folder, name))
+                n += 1
+                if n == _MAX_NAMES:
+                    return
+
+
+def _is_git(part: str) -> bool:
+    """`.git` also as disks see it that ignore case or invisible characters."""
+    return "".join(char for char in part if unicodedata.category(char) != "Cf").casefold() == ".git"

@@ -1,0 +1,274 @@
+"""The loop with a scripted model: real grammar, tools, files and subprocesses."""
+
+import pytest
+
+from constrained_agent.agent.loop import NoWatcher
+from constrained_agent.errors import DecodeError, UserError
+from constrained_agent.tools.permissions import Policy
+from tests.agents import ScriptedAgent, call, patch_call
+
+ONE_TO_TWO = patch_call("*** Update File: f.txt\n@@\n-one\n+two\n")
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    (folder / "f.txt").write_text("one\n")
+    return folder
+
+
+def test_reads_edits_and_answers(tiny_runtime, root):
+    agent = ScriptedAgent(
+        tiny_runtime, root, [call("read_file", path="f.txt"), ONE_TO_TWO, "Done: one became two."]
+    )
+    result = agent.run()
+    assert (root / "f.txt").read_text() == "two\n"
+    assert (result.exit_reason, result.answer, result.turns) == ("done", "Done: one became two.", 3)
+    assert result.changed_files == ("f.txt",)
+    assert "-one\n+two\n" in result.diff
+    assert result.failures == {}
+    assert result.succeeded
+
+
+def test_results_go_back_with_their_calls_and_history_only_grows(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, [call("read_file", path="f.txt"), ONE_TO_TWO, "ok"])
+    agent.run()
+    first, second, third = agent.model.prompts
+    head = len(tiny_runtime.dialect.open_answer(thinking=False))
+    assert second[: len(first)] == first
+    assert third[: len(second)] == second
+    assert "│one" in agent.prompt_text(1)[len(agent.prompt_text(0)) :]
+    assert '{"name": "apply_patch"}' in agent.prompt_text(2)
+    assert head
+
+
+def test_usage_adds_up(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, [call("read_file", path="f.txt"), "ok"])
+    usage = agent.run().usage
+    turns = [event for event in agent.events if event["event"] == "turn"]
+    assert usage.generated_tokens == sum(len(turn["ids"]) for turn in turns)
+    assert usage.prompt_tokens == sum(len(prompt) for prompt in agent.model.prompts)
+    assert 0 < usage.forced_tokens < usage.generated_tokens
+
+
+def test_the_parts_of_the_prompt_sum_to_the_prompt(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, ["ok"])
+    parts = agent.run(files=["f.txt"]).prompt_parts
+    assert {"instructions", "tools", "patch", "task_and_files"} <= set(parts)
+    head = tiny_runtime.dialect.open_answer(thinking=False)
+    assert sum(parts.values()) + len(head) == len(agent.model.prompts[0])
+
+
+def test_a_tool_error_goes_back_and_the_run_goes_on(tiny_runtime, root):
+    wrong = patch_call("*** Update File: f.txt\n@@\n-three\n+two\n")
+    result = ScriptedAgent(tiny_runtime, root, [wrong, ONE_TO_TWO, "ok"]).run()
+    assert result.exit_reason == "done"
+    assert result.failures == {"context_not_found": 1}
+    assert (root / "f.txt").read_text() == "two\n"
+
+
+def test_stops_at_max_turns(tiny_runtime, root):
+    answers = [call("list_dir", path="."), call("read_file", path="f.txt"), "never asked for"]
+    result = ScriptedAgent(tiny_runtime, root, answers, max_turns=2).run()
+    assert (result.exit_reason, result.turns, result.succeeded) == ("max_turns", 2, False)
+
+
+def test_first_tool_is_enforced_once(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "ok"], first_tool="apply_patch")
+    assert agent.run().exit_reason == "done"
+    assert [event["tool_choice"] for event in agent.events if event["event"] == "turn"] == [
+        "apply_patch",
+        "auto",
+    ]
+
+
+def test_an_empty_answer_gets_one_reminder(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, ["", "Nothing to do."], level="off")
+    assert agent.run().exit_reason == "done"
+    assert "empty" in agent.prompt_text(1)
+    assert ScriptedAgent(tiny_runtime, root, ["", ""], level="off").run().exit_reason == "no_answer"
+
+
+def test_a_cut_answer_is_not_run(tiny_runtime, root):
+    long = patch_call("*** Add File: n.txt\n" + "+line\n" * 200)
+    agent = ScriptedAgent(tiny_runtime, root, [long, long, long], max_tokens=40)
+    result = agent.run()
+    assert (result.exit_reason, result.failures) == ("truncated", {"cut": 3})
+    assert not (root / "n.txt").exists()
+    assert "split it" in agent.prompt_text(1)
+
+
+def test_unreadable_calls_of_unconstrained_output_are_answered(tiny_runtime, root):
+    bad = '<tool_call>\n{"name": "exec_command", "arguments": {"command": "grep \'\\d\' a"}}\n</tool_call>'
+    agent = ScriptedAgent(tiny_runtime, root, [bad, call("Read", path="a"), "ok"], level="off")
+    result = agent.run()
+    assert result.failures == {"json_invalid": 1, "unknown_tool": 1}
+    assert "invalid escape at position" in agent.prompt_text(1)
+    assert "tools are: apply_patch" in agent.prompt_text(2)
+
+
+def test_arguments_that_miss_the_schema_are_answered(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, [call("read_file", file="f.txt"), "ok"], level="off")
+    result = agent.run()
+    assert result.failures == {"schema_violated": 1}
+    assert "path" in agent.prompt_text(1)
+
+
+TEST_COMMAND = "grep -q two f.txt"
+
+
+def test_the_test_command_decides(tiny_runtime, root):
+    agent = ScriptedAgent(
+        tiny_runtime, root, ["I have updated it.", ONE_TO_TWO, "Now."], test_command=TEST_COMMAND
+    )
+    result = agent.run()
+    assert (result.exit_reason, result.tests_passed, result.turns) == ("done", True, 3)
+    assert "not done yet" in agent.prompt_text(1)
+    assert "tests passed" in agent.prompt_text(2)
+
+
+def test_tests_that_go_on_failing_end_the_run(tiny_runtime, root):
+    result = ScriptedAgent(tiny_runtime, root, ["Done."] * 5, test_command=TEST_COMMAND).run()
+    assert (result.exit_reason, result.tests_passed, result.succeeded) == ("tests_failed", False, False)
+
+
+def test_tests_run_at_the_end_whatever_ended_it(tiny_runtime, root):
+    result = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO], max_turns=1, test_command=TEST_COMMAND).run()
+    assert (result.exit_reason, result.tests_passed, result.succeeded) == ("max_turns", True, True)
+
+
+def test_read_only_offers_no_tool_that_writes(tiny_runtime, root):
+    agent = ScriptedAgent(
+        tiny_runtime, root, [ONE_TO_TWO], policy=Policy(read_only=True), max_turns=1, max_tokens=30
+    )
+    result = agent.run()
+    assert (root / "f.txt").read_text() == "one\n"
+    assert "apply_patch" not in agent.prompt_text(0)
+    assert result.changed_files == ()
+
+
+def test_commands_run_in_the_repository(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, [call("exec_command", command="cat f.txt; exit 3"), "ok"])
+    agent.run()
+    assert "exit code 3" in agent.prompt_text(1)
+    assert "one" in agent.prompt_text(1)
+
+
+class InterruptOn(NoWatcher):
+    """Ctrl-C at one event of a run."""
+
+    def __init__(self, event):
+        self._event = event
+
+    def __getattribute__(self, name):
+        if name == object.__getattribute__(self, "_event"):
+            raise KeyboardInterrupt
+        return object.__getattribute__(self, name)
+
+
+def test_an_interrupt_in_a_tool_leaves_a_conversation_that_goes_on(tiny_runtime, root):
+    agent = ScriptedAgent(
+        tiny_runtime, root, [ONE_TO_TWO, "Still here."], watcher=InterruptOn("call_started")
+    )
+    result = agent.run()
+    assert (result.exit_reason, result.turns) == ("interrupted", 1)
+    assert (root / "f.txt").read_text() == "one\n"
+    agent.agent._watcher = NoWatcher()
+    assert agent.run("Are you there?").exit_reason == "done"
+    assert (
+        agent.prompt_text(1).count("<tool_response>") == agent.prompt_text(1).count("</tool_response>") == 1
+    )
+    assert "interrupted" in agent.prompt_text(1)
+
+
+def test_an_interrupt_while_writing(tiny_runtime, root):
+    class OnThirdToken(NoWatcher):
+        seen = 0
+
+        def tokens(self, ids, forced):
+            self.seen += len(ids)
+            if self.seen > 12:
+                raise KeyboardInterrupt
+
+    agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "Still here."], watcher=OnThirdToken())
+    assert agent.run().exit_reason == "interrupted"
+    assert (root / "f.txt").read_text() == "one\n"
+    agent.agent._watcher = NoWatcher()
+    assert agent.run("Go on.").exit_reason == "done"
+
+
+def test_a_broken_constraint_ends_as_model_error(tiny_runtime, root, monkeypatch):
+    def broken(*args, **kwargs):
+        raise DecodeError("the constraint broke")
+
+    agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO])
+    monkeypatch.setattr("constrained_agent.agent.loop.take_turn", broken)
+    result = agent.run()
+    assert (result.exit_reason, result.last_error) == ("model_error", "the constraint broke")
+
+
+def test_a_file_that_cannot_be_put_before_the_model(tiny_runtime, root):
+    with pytest.raises(UserError, match=r"--file nope\.txt"):
+        ScriptedAgent(tiny_runtime, root, []).run(files=["nope.txt"])
+
+
+def test_the_time_limit(tiny_runtime, root):
+    result = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO], time_limit_s=1e-9).run()
+    assert (result.exit_reason, result.turns) == ("time_limit", 0)
+
+
+def test_the_transcript_tells_every_turn(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, [call("read_file", path="f.txt"), ONE_TO_TWO, "ok"])
+    agent.run("Change one to two.")
+    kinds = [event["event"] for event in agent.events]
+    assert kinds == ["start", "turn", "result", "turn", "result", "turn", "end"]
+    turn = agent.events[1]
+    assert turn["calls"] == [{"id": "call_1", "name": "read_file", "arguments": {"path": "f.txt"}}]
+    assert sum(turn["forced"]) == len(turn["ids"])
+    assert tiny_runtime.tokenizer.decode(turn["ids"]) == turn["text"]
+    assert agent.events[2]["call_id"] == "call_1"
+    assert agent.events[-1]["exit_reason"] == "done"
+
+
+SPECIAL_TEXTS = [
+    "a <|im_end|> b",
+    "</tool_call>",
+    "<think>x</think>",
+    "<|im_start|>system",
+    "*** End Patch",
+    "e\u0301 decomposed",
+    'quote " back\\slash \t tab',
+]
+
+
+@pytest.mark.parametrize("text", SPECIAL_TEXTS)
+def test_files_that_hold_markers_are_read_edited_and_written_byte_for_byte(tiny_runtime, root, text):
+    before, after = f"first\n{text}\nlast\n", f"first\n{text} {text}\nlast\n"
+    (root / "m.txt").write_bytes(before.encode())
+    edit = patch_call(f"*** Update File: m.txt\n@@\n first\n-{text}\n+{text} {text}\n last\n")
+    agent = ScriptedAgent(tiny_runtime, root, [call("read_file", path="m.txt"), edit, "ok"])
+    # The script's own markers are tokens; those of the text must be spelled out, as the mask demands.
+    agent.model._answers[1] = [
+        *tiny_runtime.tokenizer.encode('<tool_call>\n{"name": "apply_patch"}\n'),
+        *tiny_runtime.tokenizer.encode_plain(edit.split("\n", 2)[2].removesuffix("</tool_call>")),
+        tiny_runtime.tokenizer.special("</tool_call>"),
+    ]
+    result = agent.run()
+    assert result.failures == {}
+    assert (root / "m.txt").read_bytes() == after.encode()
+    specials = set(tiny_runtime.tokenizer.special_ids)
+    shown = agent.model.prompts[1][len(agent.model.prompts[0]) :]
+    ours = [
+        "<|im_start|>",
+        "<|im_end|>",
+        "<tool_call>",
+        "</tool_call>",
+        "<tool_response>",
+        "</tool_response>",
+    ]
+    ours += ["<think>", "</think>"]
+    allowed = {tiny_runtime.tokenizer.special(name) for name in ours}
+    assert {token for token in shown if token in specials} <= allowed
+    im_end = tiny_runtime.tokenizer.special("<|im_end|>")
+    assert shown.count(im_end) == 2  # the end of the call's message and of the result's

@@ -1,0 +1,224 @@
+"""Commands: their end, their children, their output. Real processes; `mark` makes a command line findable."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from constrained_agent.errors import ToolError
+from constrained_agent.tools.shell import (
+    STDERR_LIMIT,
+    STDOUT_LIMIT,
+    CommandResult,
+    exec_command,
+    report,
+)
+
+GIVE_UP_S = 60
+"""Nothing here takes this long; it only keeps a fault from hanging the whole suite."""
+
+
+def _running(mark: str) -> list[str]:
+    """Command lines of the processes, zombies aside, whose arguments hold the mark."""
+    listing = subprocess.run(
+        ["ps", "-A", "-ww", "-o", "stat=", "-o", "args="], capture_output=True, text=True, check=True
+    )
+    return [line for line in listing.stdout.splitlines() if mark in line and not line.startswith("Z")]
+
+
+def _until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + GIVE_UP_S
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def mark() -> str:
+    return f"mark-{uuid.uuid4().hex}"
+
+
+def sleeper(mark: str) -> str:
+    """Shell words that sleep for long, in one process that can be found by the mark."""
+    return f"{sys.executable} -c 'import time; time.sleep(1000)' {mark}"
+
+
+def test_exit_code_and_both_streams(tmp_path: Path) -> None:
+    result = exec_command(tmp_path, "echo out; echo err >&2; pwd; exit 3")
+    assert (result.exit_code, result.stderr, result.timed_out) == (3, "err\n", False)
+    assert result.stdout == f"out\n{tmp_path.resolve()}\n"
+
+
+def test_several_lines_and_shell_syntax(tmp_path: Path) -> None:
+    assert exec_command(tmp_path, "for i in 1 2\ndo echo $i\ndone | tac").stdout == "2\n1\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "{sleep}",
+        "{sleep} | cat",
+        "trap '' TERM; {sleep}; {sleep}",  # a shell that will not listen
+        "cd / && timeout 1000 {sleep}",  # `timeout` makes a process group of its own
+        "set -m; {sleep} & {sleep}",  # job control, too
+        "({sleep} &) ; {sleep}",
+        "exec >&- 2>&-; {sleep}",
+    ],
+)
+def test_timeout_ends_the_command_with_its_children(tmp_path: Path, mark: str, command: str) -> None:
+    result = exec_command(tmp_path, command.format(sleep=sleeper(mark)), timeout_s=1)
+    assert result.timed_out
+    assert result.exit_code != 0
+    assert _running(mark) == []
+
+
+def test_output_before_the_timeout_is_kept(tmp_path: Path) -> None:
+    result = exec_command(
+        tmp_path, "echo first; trap 'echo last; exit 9' TERM; while :; do sleep 0.1; done", 1
+    )
+    assert result.timed_out
+    assert result.stdout == "first\nlast\n"
+
+
+@pytest.mark.parametrize("redirect", ["", ">/dev/null 2>&1"])
+def test_background_children_do_not_outlive_the_command(tmp_path: Path, mark: str, redirect: str) -> None:
+    result = exec_command(tmp_path, f"{sleeper(mark)} {redirect} & echo started")
+    assert (result.exit_code, result.stdout, result.timed_out) == (0, "started\n", False)
+    assert result.left_children
+    assert _running(mark) == []
+    assert "background" in report(result)
+
+
+def test_a_daemon_that_holds_the_pipe_does_not_block(tmp_path: Path) -> None:
+    daemon = "import os, time; os.setsid(); time.sleep(5)"
+    result = exec_command(tmp_path, f'{sys.executable} -c "{daemon}" & sleep 0.5; echo started')
+    assert (result.exit_code, result.stdout, result.timed_out) == (0, "started\n", False)
+
+
+def test_late_output_of_a_helper_is_read(tmp_path: Path) -> None:
+    assert exec_command(tmp_path, "(sleep 0.1; echo late) & echo early").stdout == "early\nlate\n"
+
+
+def test_no_terminal(tmp_path: Path) -> None:
+    result = exec_command(tmp_path, "test -t 0 || test -t 1 || test -t 2 || (: < /dev/tty) || echo none")
+    assert result.stdout == "none\n"
+
+
+def test_output_is_cut_in_the_middle(tmp_path: Path) -> None:
+    result = exec_command(tmp_path, "echo head; seq 100000; echo tail; seq 100000 >&2")
+    assert STDOUT_LIMIT - 10 <= len(result.stdout) <= STDOUT_LIMIT
+    assert STDERR_LIMIT - 10 <= len(result.stderr) <= STDERR_LIMIT
+    assert result.stdout.startswith("head\n1\n2\n")
+    assert result.stdout.endswith("\n100000\ntail\n")
+    assert "cut: the middle of 588,905 bytes is left out" in result.stdout
+
+
+@pytest.mark.parametrize("n_characters", [STDOUT_LIMIT - 1, STDOUT_LIMIT, STDOUT_LIMIT + 1, 5 * STDOUT_LIMIT])
+@pytest.mark.parametrize("character", ["x", "é", "🙂"])
+def test_the_limit_counts_characters(tmp_path: Path, character: str, n_characters: int) -> None:
+    tmp_path.joinpath("f").write_text(character * n_characters, encoding="utf-8")
+    text = exec_command(tmp_path, "cat f").stdout
+    assert len(text) <= STDOUT_LIMIT
+    assert (text == character * n_characters) == (n_characters <= STDOUT_LIMIT)
+    assert "\\x" not in text  # no character is cut in two
+
+
+def test_memory_does_not_grow_with_the_output(tmp_path: Path) -> None:
+    tracemalloc.start()
+    try:
+        result = exec_command(tmp_path, "yes | head -c 300000000; yes | head -c 300000000 >&2", GIVE_UP_S)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert result.exit_code == 0
+    assert "300,000,000 bytes" in result.stdout
+    assert "300,000,000 bytes" in result.stderr
+    assert peak_bytes < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("printf", "text"),
+    [
+        (r"\033[1;31mred\033[0m plain\n", "red plain\n"),
+        (r"\033]0;title\007a\033(Bb\n", "ab\n"),
+        (r"one\r\ntwo\r\n", "one\ntwo\n"),
+        (r"10%%\r20%%\n", "10%\n20%\n"),
+        (r"tab\tbell\007 nul\000 \377\n", "tab\tbell\\x07 nul\\x00 \\xff\n"),
+        (r"\303\244 cut \303", "ä cut \\xc3"),
+    ],
+)
+def test_output_is_plain_text(tmp_path: Path, printf: str, text: str) -> None:
+    assert exec_command(tmp_path, f"printf '{printf}'").stdout == text
+
+
+def test_an_edit_within_one_second_does_not_run_as_old_bytecode(tmp_path: Path) -> None:
+    module = tmp_path / "m.py"
+    for word in ("one", "two"):
+        module.write_text(f"print({word!r})\n", encoding="utf-8")
+        os.utime(module, (1_000_000_000, 1_000_000_000))
+        assert exec_command(tmp_path, f"{sys.executable} -c 'import m'").stdout == f"{word}\n"
+
+
+@pytest.mark.parametrize("command", ["", " \n", "echo \0", "echo \ud83d", "echo " + "x" * 4_000_000])
+def test_commands_that_cannot_be_started(tmp_path: Path, command: str) -> None:
+    with pytest.raises(ToolError):
+        exec_command(tmp_path, command)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="gone"):
+        exec_command(tmp_path / "gone", "true")
+
+
+def test_interrupt_ends_the_children_and_is_passed_on(tmp_path: Path, mark: str) -> None:
+    program = (
+        "import pathlib, signal, sys\n"
+        "from constrained_agent.tools.shell import exec_command\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background ignores it\n"
+        "try:\n"
+        "    exec_command(pathlib.Path('.'), sys.argv[1], 1000)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    command = f"trap '' TERM; {sleeper(mark)} & {sleeper(mark)}"
+    agent = subprocess.Popen(
+        [sys.executable, "-c", program, command], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    _until(lambda: sum("trap" not in line for line in _running(mark)) == 2)
+    agent.send_signal(signal.SIGINT)
+    assert agent.communicate(timeout=GIVE_UP_S)[0] == "interrupted\n"
+    assert _running(mark) == []
+
+
+def test_no_file_stays_open(tmp_path: Path) -> None:
+    exec_command(tmp_path, "echo")
+    before = len(os.listdir("/dev/fd"))
+    for command in ("echo", "sleep 1000 & echo", "exit 1"):
+        exec_command(tmp_path, command)
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def _result(**changes: Any) -> CommandResult:
+    return dataclasses.replace(
+        CommandResult(0, "", "", 1.25, timed_out=False, left_children=False), **changes
+    )
+
+
+def test_report() -> None:
+    assert report(_result()) == "exit code 0 after 1.2 s\n(no output)"
+    assert report(_result(exit_code=1, stdout="a\n", stderr="b")) == (
+        "exit code 1 after 1.2 s\n--- stdout\na\n--- stderr\nb"
+    )
+    assert report(_result(exit_code=-9)).startswith("ended by signal 9 after")
+    assert report(_result(exit_code=-15, timed_out=True, stdout="x")).startswith("timed out: ended with")
