@@ -45,13 +45,21 @@ class Runtime:
         self.tokenizer = Tokenizer(loaded.tokenizer_json, loaded.end_tokens)
         self.dialect = Hermes(self.tokenizer, thinks=loaded.card.thinking is not None)
         self.markers = Markers(loaded.card.markers == "token", self.dialect.thinks)
-        self._check_markers()
+        self._check_dialect(loaded.chat_template)
         self.session = Session(loaded)
         self._engine = EngineTokenizer(self.tokenizer)
 
-    def _check_markers(self) -> None:
-        from constrained_agent.errors import ModelError
+    def _check_dialect(self, template: str | None) -> None:
+        """A model that was trained on other turns or markers would be led astray by ours.
 
+        Raises:
+            ModelError: names what differs.
+        """
+        from constrained_agent.errors import ModelError
+        from constrained_agent.model.chat import difference
+
+        if template and (found := difference(template, self.dialect, self.tokenizer)):
+            raise ModelError(f"{self.card.name} does not speak the dialect {self.card.dialect}: {found}")
         words = [self.markers.call_open, self.markers.call_close]
         if self.markers.thinks:
             words += [self.markers.think_open, self.markers.think_close]

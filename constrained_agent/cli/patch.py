@@ -26,7 +26,11 @@ class _Flags:
     json: bool
 
 
-@click.command(name="patch", help=__doc__)
+@click.command(
+    name="patch",
+    help="Apply a patch without a model, like git apply: whole or not at all. FILE holds the patch; without it, "
+    "or with -, it comes from stdin.",
+)
 @click.argument("file", default="-")
 @click.option("--root", default=".", show_default=True, help="Folder that the patch's paths are relative to.")
 @click.option("--dry-run", is_flag=True, help="Check everything and show the result; write nothing.")

@@ -106,15 +106,13 @@ def splice(draft: Draft, changes: Iterable[Change]) -> Draft:
     old = draft.file
     texts, endings, origins = list[str](), list[str](), list[int]()
     at, ends_new = 0, False
-    for change in sorted(changes, key=lambda c: (c.start, c.n_removed > 0)):
+    for change in [*sorted(changes, key=lambda c: (c.start, c.n_removed > 0)), Change(len(old.texts), 0, ())]:
         texts += [*old.texts[at : change.start], *change.added]
         endings += [*old.endings[at : change.start], *_endings(change, old.endings)]
         origins += [*draft.origins[at : change.start], *[NEW] * len(change.added)]
+        if change.added or change.start > at:
+            ends_new = bool(change.added)
         at = change.start + change.n_removed
-        ends_new = at == len(old.texts) and bool(change.added)
-    texts += old.texts[at:]
-    endings += old.endings[at:]
-    origins += draft.origins[at:]
     if old.endings and not old.endings[-1]:
         _settle_last_line(old.endings, endings, origins)
         if ends_new:

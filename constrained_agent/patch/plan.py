@@ -101,11 +101,11 @@ class _Planner:
         self._moved: dict[Hashable, str] = {}
 
     def add(self, section: AddFile) -> None:
-        self._check_free(section.path)
         lines = "".join([line + "\n" for line in section.lines])
         if "\0" in lines:
             raise PatchError("not_text", "an added line holds NUL", path=section.path)
         new = lines.encode("utf-8", "surrogateescape")
+        self._check_free(section.path, new)
         self._enter(_Entry(section.path, None, section.path, new))
 
     def delete(self, section: DeleteFile) -> None:
@@ -171,7 +171,7 @@ class _Planner:
             raise explain.file_not_found(path, self._names, update=update)
         return old
 
-    def _check_free(self, path: str) -> None:
+    def _check_free(self, path: str, new: bytes | None = None) -> None:
         """Add and Move never overwrite, not even what an earlier section takes away."""
         key = self._identity(path)
         if key in self._deleted:
@@ -179,7 +179,12 @@ class _Planner:
             raise PatchError("duplicate_path", reason, path=path)
         if key in self._live and self._live[key].old is None:
             raise PatchError("duplicate_path", "an earlier section already creates this file", path=path)
-        if key in self._live or (key not in self._moved and self._read(path) is not None):
+        if key in self._moved:
+            return
+        there = self._read(path)
+        if there is not None and there == new:
+            raise PatchError("exists", "the file exists and already holds exactly this text", path=path)
+        if key in self._live or there is not None:
             reason = "the file exists and would be overwritten; change it with *** Update File:, or choose another name"
             raise PatchError("exists", reason, path=path)
 
@@ -254,7 +259,7 @@ def _file_plan(entry: _Entry) -> FilePlan:
         change = LineChange(0, count_lines(entry.old), 0, count_lines(new))
         changes = [change] if change.old_end or change.new_end else []
     else:
-        changes = [] if entry.draft is None else _line_changes(entry.draft.origins, count_lines(entry.old))
+        changes = [] if entry.draft is None else _line_changes(entry.draft, count_lines(entry.old))
     path, new_path = entry.path, entry.at if action == "move" else None
     if action == "add" and entry.at is not None:
         path = entry.at
@@ -264,11 +269,15 @@ def _file_plan(entry: _Entry) -> FilePlan:
     return FilePlan(path, action, new_path, entry.old, new, added, removed, tuple(changes), landings)
 
 
-def _line_changes(origins: Sequence[int], n_old: int) -> list[LineChange]:
+def _line_changes(draft: Draft, n_old: int) -> list[LineChange]:
     """Where the run of kept lines is interrupted."""
+    origins = list(draft.origins)
+    if draft.file.bom and origins[:1] != [0]:
+        # The mark stays at the top: what was the first line and what is now are other lines, to the byte.
+        origins = [NEW, *(NEW if origin == 0 else origin for origin in origins[1:])]
     found = []
     old_at = new_at = 0
-    for i, origin in enumerate(itertools.chain(origins, [n_old])):
+    for i, origin in enumerate([*origins, n_old]):
         if origin == NEW:
             continue
         if origin > old_at or i > new_at:

@@ -105,7 +105,7 @@ def read_file(workspace: Workspace, path: str, offset: int = 1, limit: int = DEF
     """
     where = workspace.resolve(path)
     if where.is_file() and (size := where.stat().st_size) > MAX_FILE_BYTES:
-        raise ToolError(f"{path} has {size:,} bytes, too many to read: search_text it, or use a command")
+        raise ToolError(f"{path} has {size:,} bytes, too many to read: use a command like grep or sed")
     content = workspace.read_bytes(path)
     file = textfile.decode(content, path)
     total = len(file.texts)
@@ -142,7 +142,7 @@ def numbered(texts: Iterable[str], first: int, width: int) -> Iterator[str]:
         width: characters of the longest number.
     """
     for number, line in enumerate(texts, first):
-        text = valid(line).replace("\r", _LONE_CR)
+        text = _valid(line).replace("\r", _LONE_CR)
         if len(text) > MAX_LINE_CHARS:
             text = f"{text[:MAX_LINE_CHARS]}… [cut: the line has {len(text):,} characters]"
         yield f"{number:>{width}}│{text}"
@@ -196,9 +196,9 @@ def shown(workspace: Workspace, where: Path) -> str:
 
 def _printable(name: str) -> str:
     """A file name as one line of valid text, whatever bytes it has."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in valid(name))
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in _valid(name))
 
 
-def valid(text: str) -> str:
+def _valid(text: str) -> str:
     """Text that can be encoded: bytes that were not UTF-8 become `\\xNN`."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

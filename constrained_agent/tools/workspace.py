@@ -115,11 +115,11 @@ class Workspace:
             return self._applied(self._plan(patch), dry_run=True)
         with self._journal.locked():
             self._journal.recover()
-            planned = self._plan(patch)
-            self._journal.commit([step for file in planned.files for step in self._steps(file)])
-        for file in planned.files:
+            applied = self._applied(self._plan(patch), dry_run=False)
+            self._journal.commit([step for file in applied.files for step in self._steps(file)])
+        for file in applied.files:
             self._refresh(file)
-        return self._applied(planned, dry_run=False)
+        return applied
 
     def recover(self) -> bool:
         """Undo or clean up what a killed process left behind. True if there was anything."""
@@ -231,7 +231,9 @@ class Workspace:
         for folder, folders, names in os.walk(self.root):
             folders[:] = sorted(name for name in folders if name not in _UNNAMED)
             for name in sorted(names):
-                yield self._relative(Path(folder, name))
+                path = self._relative(Path(folder, name))
+                if not any("\ud800" <= char <= "\udfff" for char in path):  # a name that no message can hold
+                    yield path
                 n += 1
                 if n == _MAX_NAMES:
                     return

@@ -188,6 +188,7 @@ REFUSED = [
     ("bad_line", wrap(UPDATE + CHANGE + "*** End of File\n-c\n"), "End of File", 7),
     ("bad_line", wrap(UPDATE + CHANGE + "*** bold\n"), "*** bold", 6),
     ("bad_line", wrap("*** Add File: f\n+\ud800\n"), "half a character", 3),
+    ("bad_line", wrap("*** Add File: a\udce9\n"), "half a character", 2),
     ("bad_path", wrap("*** Add File:  \n+x\n"), "blank", 2),
     ("bad_path", wrap("*** Add File:\n+x\n"), "blank", 2),
     ("bad_path", wrap("*** Add File: a/\n+x\n"), "names a file", 2),
@@ -252,3 +253,8 @@ def test_importing_loads_no_parser_and_no_model_code() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_undecodable_bytes_may_stand_in_lines() -> None:
+    (section,) = parse(wrap("*** Add File: f\n+caf\udce9\n")).patch.sections
+    assert section == AddFile("f", ("caf\udce9",))

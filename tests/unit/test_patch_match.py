@@ -90,9 +90,9 @@ def test_blocks_agree_with_the_reference() -> None:
             end = line + 1
             while end < len(texts):
                 below = texts[end]
-                if below.strip() and depth(below) <= depth(text):
-                    if depth(below) < depth(text) or below.strip()[0] not in "{})]":
-                        break
+                closing = below.strip()[:1] in tuple("{})]") and depth(below) == depth(text)
+                if below.strip() and depth(below) <= depth(text) and not closing:
+                    break
                 end += 1
             assert blocks.end(line) == end, (texts, line)
 

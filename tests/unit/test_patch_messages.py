@@ -82,7 +82,9 @@ def test_ambiguous_proposes_a_header_that_works() -> None:
     assert "2 matches" in told
     assert 'line 3: "        x" in "def f(self):", in "class A:"' in told
     assert "@@ class A: and @@ def f(self):" in told
-    fixed = parse("*** Begin Patch\n*** Update File: f\n@@ class A:\n@@ def f(self):\n-        x\n+        y\n*** End Patch\n")
+    fixed = parse(
+        "*** Begin Patch\n*** Update File: f\n@@ class A:\n@@ def f(self):\n-        x\n+        y\n*** End Patch\n"
+    )
     (file,) = plan(fixed.patch, {"f": text.encode()}.get).files
     assert file.changes[0].old_start == 2
 
@@ -136,7 +138,9 @@ def test_indentation_and_look_alikes_are_visible() -> None:
 
 
 def test_what_cannot_be_shown_is_escaped() -> None:
-    told = str(message("caf\udce9\x1b\nb\n".encode("utf-8", "surrogateescape").decode("latin-1"), "@@\n-q\n+x\n"))
+    told = str(
+        message("caf\udce9\x1b\nb\n".encode("utf-8", "surrogateescape").decode("latin-1"), "@@\n-q\n+x\n")
+    )
     told.encode()
     patch = parse("*** Begin Patch\n*** Update File: f\n@@\n b\n-c\n+d\n*** End Patch\n").patch
     with pytest.raises(PatchError) as caught:
@@ -169,3 +173,10 @@ def test_a_move_that_was_made_before() -> None:
     patch = parse("*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch\n").patch
     with pytest.raises(PatchError, match="was it moved already"):
         plan(patch, {"b": b""}.get)
+
+
+def test_a_file_that_was_added_before() -> None:
+    patch = parse("*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\n").patch
+    with pytest.raises(PatchError, match="already holds exactly this text") as caught:
+        plan(patch, {"a": b"x\n"}.get)
+    assert caught.value.kind == "exists"

@@ -55,10 +55,11 @@ class TestListDir:
 
     def test_odd_names_stay_on_one_line_of_valid_text(self, root: Path) -> None:
         root.joinpath("a\nb\x1b[0m").touch()
-        Path(os.fsdecode(os.fsencode(root) + b"/\xff")).touch()
-        text = list_dir(Workspace(root), ".")
-        assert text.split("\n")[1:] == ["a\\nb\\x1b[0m  0 bytes", "\\xff  0 bytes"]
-        text.encode()
+        workspace = Workspace(root)
+        assert list_dir(workspace, ".") == ".: 1 entry\na\\nb\\x1b[0m  0 bytes"
+        assert (
+            files.shown(workspace, workspace.root / os.fsdecode(b"\xff")) == "\\xff"
+        )  # not every disk takes it
 
     def test_subfolder_and_empty_folder(self, root: Path) -> None:
         root.joinpath("a", "b").mkdir(parents=True)

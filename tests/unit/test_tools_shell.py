@@ -11,6 +11,7 @@ import time
 import tracemalloc
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_exit_code_and_both_streams(tmp_path: Path) -> None:
 
 
 def test_several_lines_and_shell_syntax(tmp_path: Path) -> None:
-    assert exec_command(tmp_path, "for i in 1 2\ndo echo $i\ndone | tac").stdout == "2\n1\n"
+    assert exec_command(tmp_path, "for i in 1 2\ndo echo $i\ndone | sort -r").stdout == "2\n1\n"
 
 
 @pytest.mark.parametrize(
@@ -70,14 +71,16 @@ def test_several_lines_and_shell_syntax(tmp_path: Path) -> None:
         "{sleep}",
         "{sleep} | cat",
         "trap '' TERM; {sleep}; {sleep}",  # a shell that will not listen
-        "cd / && timeout 1000 {sleep}",  # `timeout` makes a process group of its own
+        "cd / && {own_group}",  # as `timeout` makes one
         "set -m; {sleep} & {sleep}",  # job control, too
         "({sleep} &) ; {sleep}",
         "exec >&- 2>&-; {sleep}",
     ],
 )
 def test_timeout_ends_the_command_with_its_children(tmp_path: Path, mark: str, command: str) -> None:
-    result = exec_command(tmp_path, command.format(sleep=sleeper(mark)), timeout_s=1)
+    program = "import os, time; os.setpgid(0, 0); time.sleep(1000)"
+    own_group = f"{sys.executable} -c '{program}' {mark}; true"
+    result = exec_command(tmp_path, command.format(sleep=sleeper(mark), own_group=own_group), timeout_s=1)
     assert result.timed_out
     assert result.exit_code != 0
     assert _running(mark) == []
@@ -199,6 +202,18 @@ def test_interrupt_ends_the_children_and_is_passed_on(tmp_path: Path, mark: str)
     agent.send_signal(signal.SIGINT)
     assert agent.communicate(timeout=GIVE_UP_S)[0] == "interrupted\n"
     assert _running(mark) == []
+
+
+def test_the_interrupt_handler_is_put_back(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    exec_command(tmp_path, "true")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_in_a_worker_thread(tmp_path: Path) -> None:
+    with ThreadPoolExecutor() as pool:
+        results = list(pool.map(lambda i: exec_command(tmp_path, f"sleep 0.1; echo {i}"), range(4)))
+    assert [result.stdout for result in results] == ["0\n", "1\n", "2\n", "3\n"]
 
 
 def test_no_file_stays_open(tmp_path: Path) -> None:

@@ -294,6 +294,7 @@ def test_suggestions_come_from_the_tree(root: Path) -> None:
     (root / "src" / "app" / "main.py").write_text("x\n")
     (root / ".git").mkdir()
     (root / ".git" / "main.py").write_text("x\n")
+    (root / os.fsdecode(b"main\xe9.py")).write_text("x\n")
     with pytest.raises(PatchError, match=r"did you mean src/app/main\.py\?"):
         Workspace(root).apply(patch(update("app/main.py", "x", "y")))
 
@@ -348,24 +349,23 @@ def test_every_failing_call_rolls_back(tmp_path: Path) -> None:
         workspace = Workspace(root)
         with pytest.MonkeyPatch.context() as monkeypatch:
             failing = Failing(monkeypatch, at)
+            outcome = "applied"
             try:
                 workspace.apply(planned)
-                outcome = "applied"
             except PatchError as error:
-                assert error.kind in ("write_failed", "changed_on_disk"), error
-                outcome = "refused"
+                outcome = error.kind
         if failing.n < at:
             break
         workspace.recover()
         after = tree(root)
         outcomes.add(outcome)
-        if outcome == "refused":
+        if outcome != "applied":
             assert after == before, f"call {at}"
         else:
             assert after["a"][1] == b"A\n"
             assert after["twin"][1] == b"a much longer line than before\n"
             assert not [name for name in after if "constrained-agent" in name], f"call {at}"
-    assert outcomes == {"applied", "refused"}
+    assert {"applied", "write_failed"} <= outcomes <= {"applied", "write_failed", "changed_on_disk"}
     assert at > 100
 
 
