@@ -6,9 +6,10 @@ import copy
 import json
 
 from constrained_agent.agent.budget import Limits
-from constrained_agent.agent.loop import Agent, Settings
+from constrained_agent.agent.loop import Agent
 from constrained_agent.agent.transcript import Transcript
 from constrained_agent.agent.turn import Decoding
+from constrained_agent.agent.values import Settings
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.tools.permissions import Policy
 from constrained_agent.tools.registry import Tools

@@ -1,4 +1,4 @@
-"""Stand-ins at the one seam where the decode loop meets a model (`decode.generate.Model`).
+"""Stand-ins at the one seam where the decode loop meets a model (`decode.needs.Model`).
 
 The real model stands beside them in every suite that uses them: these only make it write on purpose.
 """

@@ -7,9 +7,8 @@ is executed that was cut off, and every call gets an answer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from constrained_agent.agent import prompt
 from constrained_agent.agent.budget import (
@@ -18,14 +17,18 @@ from constrained_agent.agent.budget import (
     REPEATS_TO_WARN,
     Budget,
     ExitReason,
-    Limits,
 )
 from constrained_agent.agent.runtime import Runtime
 from constrained_agent.agent.transcript import Transcript
-from constrained_agent.agent.turn import Decoding, Progress, Turn, take_turn
+from constrained_agent.agent.turn import Progress, Turn, take_turn
+from constrained_agent.agent.values import RunResult, Settings
+from constrained_agent.agent.watch import NoWatcher, Watcher
 from constrained_agent.errors import DecodeError
 from constrained_agent.messages import ToolCall, ToolResult, Usage
 from constrained_agent.tools.registry import Tools
+
+MAX_VERIFICATIONS = 5
+"""Answers that failed the tests before the run is given up."""
 
 _REPEAT_WARNING = (
     "You have sent this very call before and got this very result. Sending it again changes nothing: "
@@ -37,83 +40,6 @@ _CUT_NOTE = (
 )
 _INTERRUPTED = "error: interrupted by the person before it was finished"
 _EMPTY_NOTE = "Your answer was empty. Go on with a tool call, or say in words what you did."
-
-
-class Watcher(Protocol):
-    """A person looking on."""
-
-    def turn_started(self, number: int) -> None: ...
-    def prefill(self, done: int, total: int) -> None: ...
-    def tokens(self, ids: Sequence[int], forced: bool) -> None: ...
-    def turn_ended(self, turn: Turn) -> None: ...
-    def call_started(self, call: ToolCall) -> None: ...
-    def call_ended(self, result: ToolResult) -> None: ...
-    def note(self, text: str) -> None: ...
-
-
-class NoWatcher:
-    """Nobody is looking."""
-
-    def turn_started(self, number: int) -> None: ...
-    def prefill(self, done: int, total: int) -> None: ...
-    def tokens(self, ids: Sequence[int], forced: bool) -> None: ...
-    def turn_ended(self, turn: Turn) -> None: ...
-    def call_started(self, call: ToolCall) -> None: ...
-    def call_ended(self, result: ToolResult) -> None: ...
-    def note(self, text: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How a run goes.
-
-    Attributes:
-        decoding: how answers are decoded.
-        limits: what it may spend.
-        prompt_size: full or compact.
-        first_tool: tool that the first answer must call; None leaves it free.
-        test_command: decides whether the task is done; run after each turn that changed files and at the end.
-    """
-
-    decoding: Decoding
-    limits: Limits
-    prompt_size: prompt.Size = "full"
-    first_tool: str | None = None
-    test_command: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """How a run ended.
-
-    Attributes:
-        exit_reason: why it ended.
-        answer: the model's last words.
-        tests_passed: outcome of the test command on the final state; None without one.
-        turns: answers of the model.
-        changed_files: paths that the run's patches changed.
-        diff: what they changed, from the state before the run.
-        usage: token counts over all turns.
-        failures: how often each class of failure came.
-        prompt_parts: tokens of each part of the prompt; their sum is the first prompt, less the answer's head.
-        last_error: the tool or model error that came last; empty if none.
-    """
-
-    exit_reason: ExitReason
-    answer: str
-    tests_passed: bool | None
-    turns: int
-    changed_files: tuple[str, ...]
-    diff: str
-    usage: Usage
-    failures: Mapping[str, int]
-    prompt_parts: Mapping[str, int]
-    last_error: str
-
-    @property
-    def succeeded(self) -> bool:
-        """The tests decide where there are any; else a finished answer counts."""
-        return self.exit_reason == "done" if self.tests_passed is None else self.tests_passed
 
 
 @dataclass(slots=True)
@@ -343,7 +269,3 @@ class Agent:
             failures=result.failures,
         )
         return result
-
-
-MAX_VERIFICATIONS = 5
-"""Answers that failed the tests before the run is given up."""

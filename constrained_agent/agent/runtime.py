@@ -13,7 +13,7 @@ from constrained_agent.grammar.toolcalls import Markers
 from constrained_agent.messages import ToolSpec
 
 if TYPE_CHECKING:
-    from constrained_agent.decode.generate import Constraint
+    from constrained_agent.decode.needs import Constraint
     from constrained_agent.model.weights import LoadedModel
 
 Level = Literal["off", "grammar"]
@@ -95,6 +95,6 @@ class Runtime:
 
     def unconstrained(self) -> Constraint:
         """Level `off`."""
-        from constrained_agent.decode.generate import Unconstrained
+        from constrained_agent.decode.needs import Unconstrained
 
         return Unconstrained(self.tokenizer.vocab_size, self.tokenizer.end_ids)

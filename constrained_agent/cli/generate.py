@@ -16,7 +16,8 @@ from constrained_agent.messages import ToolSpec
 
 if TYPE_CHECKING:
     from constrained_agent.agent.runtime import Runtime
-    from constrained_agent.decode.generate import Constraint, Generation
+    from constrained_agent.decode.generate import Generation
+    from constrained_agent.decode.needs import Constraint
 
 
 @dataclass(frozen=True, slots=True)

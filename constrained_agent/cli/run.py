@@ -14,7 +14,8 @@ import click
 from constrained_agent.cli.setup import load_runtime, model_options, sampling
 
 if TYPE_CHECKING:
-    from constrained_agent.agent.loop import Agent, RunResult, Settings
+    from constrained_agent.agent.loop import Agent
+    from constrained_agent.agent.values import RunResult, Settings
     from constrained_agent.messages import ToolSpec
     from constrained_agent.model.cards import Card
     from constrained_agent.tools.registry import Tools
@@ -109,8 +110,8 @@ def _tools(flags: Flags) -> Tools:
 
 def _settings(flags: Flags, card: Card) -> Settings:
     from constrained_agent.agent.budget import Limits
-    from constrained_agent.agent.loop import Settings
     from constrained_agent.agent.turn import Decoding
+    from constrained_agent.agent.values import Settings
 
     draw = sampling(
         card,

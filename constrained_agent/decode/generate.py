@@ -9,104 +9,22 @@ falls back to unconstrained output: what the constraint refuses raises.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, cast
+from typing import Literal, cast
 
 import mlx.core as mx
 import numpy as np
 from numpy.typing import NDArray
 
 from constrained_agent.decode import mask
+from constrained_agent.decode.needs import Constraint, Model, Unconstrained
 from constrained_agent.decode.sampling import Sampling, sample
 from constrained_agent.errors import DeadEndError, DecodeError
 
 StopReason = Literal["complete", "end_token", "length", "time_limit", "interrupted"]
 """complete: the grammar admits nothing more. end_token: the model ended a text that the grammar accepts.
 length: `max_tokens` were written. time_limit: the deadline passed. interrupted: Ctrl-C."""
-
-
-class Model(Protocol):
-    """What the loop needs of a model; `model.session.Session` provides it."""
-
-    @property
-    def logit_width(self) -> int: ...
-
-    def prefill(self, ids: Sequence[int], on_progress: Callable[[int, int], None] | None) -> int:
-        """Run all but the last id, reusing the cache for the common prefix; returns how many were reused."""
-
-    def forward(self, ids: Sequence[int]) -> mx.array:
-        """Start a pass over known ids; returns (len(ids), logit_width), not evaluated yet."""
-
-    def forward_lazy(self, token: mx.array) -> mx.array:
-        """Start a pass over one id, () int32, that is not evaluated yet; returns (1, logit_width)."""
-
-    def confirm(self, token: int) -> None:
-        """Say which id the last `forward_lazy` ran on."""
-
-    def running(self) -> AbstractContextManager[None]:
-        """Holds the stream and memory settings under which passes run, in the calling thread."""
-
-
-class Constraint(Protocol):
-    """What the loop needs of a grammar; `grammar.matcher.Matcher` and `Unconstrained` provide it.
-
-    States: running, then *accepting* whenever the text so far is complete, then *stopped* when nothing but an
-    end token may follow. `consume` moves it and raises `MatcherError` on a token that it does not allow.
-    """
-
-    @property
-    def vocab_size(self) -> int: ...
-
-    @property
-    def end_ids(self) -> Collection[int]: ...
-
-    @property
-    def accepting(self) -> bool: ...
-
-    @property
-    def stopped(self) -> bool: ...
-
-    def bitmask(self) -> NDArray[np.int32]:
-        """(ceil(vocab_size / 32),) int32, bit 1 = allowed; end ids only where accepting."""
-
-    def consume(self, tokens: Sequence[int]) -> None: ...
-
-    def forced(self) -> list[int]:
-        """Tokens that must follow."""
-
-    def fresh(self) -> Constraint:
-        """The same constraint in its first state, sharing nothing that this one has moved."""
-
-    def describe(self, tokens: Sequence[int]) -> str:
-        """Readable form of tokens, for messages."""
-
-
-class Unconstrained:
-    """Level `off`: every id of the vocabulary, always; ids past it never. Complete only with an end token."""
-
-    accepting = False
-    stopped = False
-
-    def __init__(self, vocab_size: int, end_ids: Collection[int]) -> None:
-        self.vocab_size, self.end_ids = vocab_size, end_ids
-        self._all = np.full((vocab_size + 31) // 32, -1, dtype=np.int32)
-
-    def bitmask(self) -> NDArray[np.int32]:
-        return self._all
-
-    def consume(self, tokens: Sequence[int]) -> None:
-        pass
-
-    def forced(self) -> list[int]:
-        return []
-
-    def fresh(self) -> Unconstrained:
-        return self
-
-    def describe(self, tokens: Sequence[int]) -> str:
-        return " ".join(map(str, tokens))
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def test_a_patch_that_is_there_already(tiny_runtime, tmp_path):
 
 
 def test_a_plain_answer_ends_the_run(tiny_runtime, tmp_path):
-    agent, result = play(tiny_runtime, tmp_path, CASES["L12-final-text"])
+    _, result = play(tiny_runtime, tmp_path, CASES["L12-final-text"])
     assert (result.exit_reason, result.turns) == ("done", 1)
     assert result.answer == "All done: 2 files changed."
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from constrained_agent.agent.loop import NoWatcher
+from constrained_agent.agent.watch import NoWatcher
 from constrained_agent.errors import DecodeError, UserError
 from constrained_agent.tools.permissions import Policy
 from tests.agents import ScriptedAgent, call, patch_call

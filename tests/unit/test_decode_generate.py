@@ -5,7 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from constrained_agent.decode.generate import Unconstrained, generate
+from constrained_agent.decode.generate import generate
+from constrained_agent.decode.needs import Unconstrained
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.errors import DeadEndError, DecodeError, MatcherError
 from constrained_agent.grammar.sources import Grammar, from_regex

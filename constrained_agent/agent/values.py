@@ -1,0 +1,64 @@
+"""What a run is given and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from constrained_agent.agent.budget import ExitReason, Limits
+from constrained_agent.agent.prompt import Size
+from constrained_agent.agent.turn import Decoding
+from constrained_agent.messages import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a run goes.
+
+    Attributes:
+        decoding: how answers are decoded.
+        limits: what it may spend.
+        prompt_size: full or compact.
+        first_tool: tool that the first answer must call; None leaves it free.
+        test_command: decides whether the task is done; run after each turn that changed files and at the end.
+    """
+
+    decoding: Decoding
+    limits: Limits
+    prompt_size: Size = "full"
+    first_tool: str | None = None
+    test_command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended.
+
+    Attributes:
+        exit_reason: why it ended.
+        answer: the model's last words.
+        tests_passed: outcome of the test command on the final state; None without one.
+        turns: answers of the model.
+        changed_files: paths that the run's patches changed.
+        diff: what they changed, from the state before the run.
+        usage: token counts over all turns.
+        failures: how often each class of failure came.
+        prompt_parts: tokens of each part of the prompt; their sum is the first prompt, less the answer's head.
+        last_error: the tool or model error that came last; empty if none.
+    """
+
+    exit_reason: ExitReason
+    answer: str
+    tests_passed: bool | None
+    turns: int
+    changed_files: tuple[str, ...]
+    diff: str
+    usage: Usage
+    failures: Mapping[str, int]
+    prompt_parts: Mapping[str, int]
+    last_error: str
+
+    @property
+    def succeeded(self) -> bool:
+        """The tests decide where there are any; else a finished answer counts."""
+        return self.exit_reason == "done" if self.tests_passed is None else self.tests_passed
