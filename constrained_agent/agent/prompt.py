@@ -52,7 +52,7 @@ apply_patch changes files. Before each line: `-` old line, `+` new line, blank f
 
 _EXAMPLE = """\
 *** Begin Patch
-*** Update File: shapes/area.py
+*** Update File: area.py
 @@ def area(width, height):
      if width < 0:
          raise ValueError(width)

@@ -131,4 +131,6 @@ class RunView:
         self._out.print(Text(shown, style="" if result.ok else "red"))
 
     def note(self, text: str) -> None:
-        self._out.print(Text(f"(to the model) {text}", style="yellow"))
+        first, *rest = text.split("\n")
+        more = f" … ({len(rest)} more lines)" if rest else ""
+        self._out.print(Text(f"(to the model) {first}{more}", style="yellow"))
