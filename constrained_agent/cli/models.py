@@ -19,6 +19,8 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 @_JSON
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
+    # `models --json show NAME` means what `models show NAME --json` means.
+    context.default_map = {name: {"as_json": as_json} for name in ("list", "show", "fetch")}
     if context.invoked_subcommand is None:
         context.invoke(list_cards, as_json=as_json)
 

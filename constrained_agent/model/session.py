@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _CHUNK_S = 0.4
 _FIRST_CHUNK = 32
 _MAX_CHUNK = 2048  # as mlx-lm: larger ones only cost memory
+# Share of the memory left after the weights that the KV cache may take; the rest is for a pass's own arrays
+# and for everybody else on the machine.
+_CACHE_SHARE = 0.75
 _CLEAR_EVERY = 256  # steps between returns of unused buffers to the system, as mlx-lm does
 
 
@@ -40,7 +43,7 @@ class Session:
     def __init__(self, loaded: LoadedModel) -> None:
         self._module = loaded.module
         self.logit_width = loaded.logit_width
-        self._limit, self._limit_is = memory.context_limit(loaded)
+        self._limit, self._limit_is = _context_limit(loaded)
         self._cache = kv.make_prompt_cache(self._module)
         self._ids: list[int] = []
         self._n_passes = 0
@@ -154,6 +157,23 @@ class Session:
         self._cache = kv.make_prompt_cache(self._module)
         self._ids.clear()
         return 0
+
+
+def _context_limit(loaded: LoadedModel) -> tuple[int, str]:
+    """Tokens that a conversation may have, and in words what sets that limit.
+
+    The model's own context length, or less where its KV cache would not fit beside the weights (loaded
+    already) in memory.
+    """
+    if mx.metal.is_available():
+        left = int(mx.device_info()["max_recommended_working_set_size"]) - loaded.n_bytes
+    else:
+        left = memory.available_bytes()
+    fitting = int(max(0, left) * _CACHE_SHARE) // max(1, loaded.kv_bytes_per_token)
+    if fitting < loaded.context_length:
+        kib = loaded.kv_bytes_per_token / 1024
+        return fitting, f"what fits into memory beside {loaded.card.name} ({kib:.0f} KiB a token)"
+    return loaded.context_length, f"the context of {loaded.card.name}"
 
 
 class _StreamsOfThread:

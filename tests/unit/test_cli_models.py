@@ -23,7 +23,7 @@ def test_list(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split()[1] for line in lines if line.startswith("*")] == [cards.default_name()]
 
 
-@pytest.mark.parametrize("arguments", [["--json"], ["list", "--json"]])
+@pytest.mark.parametrize("arguments", [["--json"], ["list", "--json"], ["--json", "list"]])
 def test_list_as_json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["models", *arguments]) == 0
     found = {entry["name"]: entry for entry in last_json(capsys)["models"]}
