@@ -80,7 +80,7 @@ class NoisyModel:
     the pieces of the patch markers.
     """
 
-    def __init__(self, session, structure, seed, share=0.65):
+    def __init__(self, session, structure, seed, share=0.75):
         self._session, self._share = session, share
         self._rng = np.random.default_rng(seed)
         self._key = mx.random.key(seed)

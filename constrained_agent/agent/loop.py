@@ -38,6 +38,7 @@ _CUT_NOTE = (
     "Your answer was cut off after {n} tokens and nothing of it was run: it was too long, split it. "
     "Send a smaller patch or one step at a time."
 )
+_NOT_RUN = "error: not run again, the same call came too often"
 _INTERRUPTED = "error: interrupted by the person before it was finished"
 _EMPTY_NOTE = "Your answer was empty. Go on with a tool call, or say in words what you did."
 
@@ -180,6 +181,7 @@ class Agent:
         repeats = run.budget.repeats(answer.calls) if answer.calls else 0
         if repeats >= REPEATS_TO_STOP:
             run.failures["loop"] += 1
+            self._history += self._runtime.dialect.tool_results([_NOT_RUN] * len(answer.calls))
             return "repeated_calls"
         texts = []
         changed = False

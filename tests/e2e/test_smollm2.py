@@ -71,7 +71,7 @@ def test_ten_seeds_of_strict_patches(runtime):
             runtime,
             "Write a patch that adds the file hello.py, which prints hello.",
             constraint.fresh(),
-            max_tokens=100,
+            max_tokens=64,
             temperature=0.8,
             seed=seed,
         )
@@ -181,6 +181,8 @@ def test_ctrl_c_while_the_prompt_is_read(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        # Where the tests run in the background, SIGINT is ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     for line in running.stderr:
         if line.startswith("turn 1"):

@@ -21,7 +21,7 @@ from tests.fakes import NoisyModel, structural_ids
 
 N_FINISHED = 200
 MAX_RUNS = 500
-MAX_TOKENS = 150
+MAX_TOKENS = 100
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_an_answer_ends_only_where_it_is_whole(tiny_runtime, structure, tmp_path
     tokenizer = tiny_runtime.tokenizer
     ends = {*structure, *tokenizer.end_ids, tokenizer.special("<tool_call>")}
     reasons = set()
-    for seed in range(40):
+    for seed in range(30):
         done = draw(tiny_runtime, ends, compiled.fresh(), seed)
         reasons.add(done.stop_reason)
         answer = reader.read_ids(done.tokens, tokenizer.decode, tokenizer.special, cut=not done.complete)
@@ -97,13 +97,13 @@ def test_an_answer_ends_only_where_it_is_whole(tiny_runtime, structure, tmp_path
 def test_strict_patches(tiny_runtime, structure):
     compiled = tiny_runtime.grammar_constraint(load("apply_patch_strict"))
     n_finished = 0
-    for seed in range(60):
+    for seed in range(30):
         done = draw(tiny_runtime, structure, compiled.fresh(), seed)
         text = tiny_runtime.tokenizer.decode(done.tokens)
         if done.complete:
             n_finished += 1
             assert parse(text, lenient=False).patch.sections
-    assert n_finished >= 10
+    assert n_finished >= 5
 
 
 SCHEMA = {
@@ -124,10 +124,10 @@ def test_json_of_a_schema(tiny_runtime, structure):
 
     compiled = tiny_runtime.grammar_constraint(from_json_schema(closed(SCHEMA), compact=True))
     n_finished = 0
-    for seed in range(40):
+    for seed in range(30):
         done = draw(tiny_runtime, structure, compiled.fresh(), seed)
         if done.complete:
             n_finished += 1
             value = json.loads(tiny_runtime.tokenizer.decode(done.tokens))
             jsonschema.validate(value, closed(SCHEMA))
-    assert n_finished >= 20
+    assert n_finished >= 15
