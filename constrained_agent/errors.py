@@ -5,7 +5,8 @@ ConstrainedAgentError
 ├── UserError            the person who typed the command: exit code 2
 │   ├── ModelError       a model or its weights are missing, broken, unknown or too large
 │   ├── GrammarError     a grammar, schema or regex does not compile
-│   └── PromptTooLongError
+│   ├── PromptTooLongError
+│   └── BudgetError      no whole text of a grammar fits into the token limit
 ├── ToolError            the model: goes back to it as a tool result
 │   └── PatchError       a patch that cannot be read or applied
 └── DecodeError          nobody can act: the run stops, the text is not passed on
@@ -86,6 +87,10 @@ class PromptTooLongError(UserError):
             f"the prompt has {n_tokens:,} tokens, but {limit_is} is {limit:,}; "
             "shorten the prompt, put fewer files before the model, or lower --max-tokens"
         )
+
+
+class BudgetError(UserError):
+    """No whole text of a grammar fits into the token limit, or none was found that ends."""
 
 
 class ToolError(ConstrainedAgentError):

@@ -52,6 +52,10 @@ class ScriptedModel:
     def confirm(self, token):
         assert self._written[-1] == token
 
+    def undo(self):
+        self._written.pop()
+        self._n_fed -= 1
+
     @contextlib.contextmanager
     def running(self):
         yield
@@ -95,6 +99,7 @@ class NoisyModel:
         self.prefill = session.prefill
         self.confirm = session.confirm
         self.running = session.running
+        self.undo = session.undo
 
     def forward(self, ids):
         return self._session.forward(ids) + self._noise()

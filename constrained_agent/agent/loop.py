@@ -38,6 +38,10 @@ _CUT_NOTE = (
     "Your answer was cut off after {n} tokens and nothing of it was run: it was too long, split it. "
     "Send a smaller patch or one step at a time."
 )
+_LOOP_NOTE = (
+    "Your answer repeated itself and was cut off after {n} tokens and nothing of it was run: it was too long, "
+    "split it. Do not write the same lines again."
+)
 _NOT_RUN = "error: not run again, the same call came too often"
 _INTERRUPTED = "error: interrupted by the person before it was finished"
 _EMPTY_NOTE = "Your answer was empty. Go on with a tool call, or say in words what you did."
@@ -153,8 +157,10 @@ class Agent:
         if not answer.thinking_closed:
             run.failures["thinking_unclosed"] += 1
             return "thinking_unclosed"
+        if turn.generation.thinking_cut:
+            run.failures["thinking_limit"] += 1
         if not turn.whole:
-            return self._after_cut(run, len(turn.generation.tokens))
+            return self._after_cut(run, turn)
         if answer.calls or answer.faults:
             return self._run_calls(run, turn)
         if not answer.text:
@@ -167,12 +173,14 @@ class Agent:
         run.answer = answer.text
         return self._verified(run)
 
-    def _after_cut(self, run: _Run, n_tokens: int) -> ExitReason | None:
-        run.failures["cut"] += 1
+    def _after_cut(self, run: _Run, turn: Turn) -> ExitReason | None:
+        """What was cut is not run, though it reads as whole: it was closed, not finished."""
+        looped = turn.generation.stop_reason == "repetition"
+        run.failures["loop" if looped else "cut"] += 1
         run.budget.n_cuts += 1
         if run.budget.n_cuts >= MAX_CUTS:
             return "truncated"
-        self._note(_CUT_NOTE.format(n=n_tokens))
+        self._note((_LOOP_NOTE if looped else _CUT_NOTE).format(n=len(turn.generation.tokens)))
         return None
 
     def _run_calls(self, run: _Run, turn: Turn) -> ExitReason | None:

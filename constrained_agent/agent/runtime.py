@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from constrained_agent.grammar import toolcalls
 from constrained_agent.grammar.answers import AnswerReader
-from constrained_agent.grammar.matcher import EngineTokenizer, Matcher
+from constrained_agent.grammar.endings import ClosableMatcher, closable
+from constrained_agent.grammar.matcher import EngineTokenizer
 from constrained_agent.grammar.sources import Grammar
 from constrained_agent.grammar.toolcalls import Markers
 from constrained_agent.messages import ToolSpec
@@ -85,13 +86,14 @@ class Runtime:
             return self.unconstrained()
         return toolcalls.compile_turn(self._engine, tools, choice, self.markers, thinking=thinking)
 
-    def grammar_constraint(self, grammar: Grammar) -> Matcher:
+    def grammar_constraint(self, grammar: Grammar) -> ClosableMatcher:
         """A constraint from any grammar.
 
         Raises:
             GrammarError: it does not compile.
+            BudgetError: none of its texts ends.
         """
-        return Matcher(self._engine, grammar)
+        return closable(self._engine, grammar)
 
     def unconstrained(self) -> Constraint:
         """Level `off`."""

@@ -59,6 +59,7 @@ class Transcript:
             text=text,
             stop_reason=done.stop_reason,
             complete=done.complete,
+            thinking_cut=done.thinking_cut,
             thinking=turn.answer.thinking,
             answer=turn.answer.text,
             calls=[{"id": c.id, "name": c.name, "arguments": dict(c.arguments)} for c in turn.answer.calls],

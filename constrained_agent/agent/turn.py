@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from constrained_agent.agent.runtime import Level, Runtime
-from constrained_agent.decode.generate import Generation, OnTokens, generate
+from constrained_agent.decode.generate import Generation, generate
 from constrained_agent.decode.sampling import Sampling
+from constrained_agent.decode.steps import OnTokens, Thinking
 from constrained_agent.grammar.answers import Answer, AnswerReader
 from constrained_agent.messages import ToolSpec, Usage
 
@@ -21,12 +22,14 @@ class Decoding:
         sampling: settings; its seed is shifted by the turn's number.
         max_tokens: limit of one answer, forced tokens included.
         thinking: whether the model may think first.
+        think_budget: tokens of thinking before it is closed; None = half of `max_tokens`.
     """
 
     level: Level
     sampling: Sampling
     max_tokens: int
     thinking: bool = False
+    think_budget: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +108,11 @@ def take_turn(
         sampling=replace(decoding.sampling, seed=decoding.sampling.seed + number),
         max_tokens=max_tokens,
         deadline=deadline,
+        thinking=_thinking(runtime, decoding) if thinking else None,
         on_tokens=progress.on_tokens,
         on_prefill=progress.on_prefill,
     )
-    cut = written.stop_reason in ("length", "time_limit", "interrupted")
+    cut = written.stop_reason not in ("complete", "end_token")
     answer = reader.read_ids(written.tokens, runtime.tokenizer.decode, runtime.tokenizer.special, cut=cut)
     closing = runtime.dialect.close_answer(written.end_token)
     return Turn(
@@ -118,3 +122,12 @@ def take_turn(
         answer=answer,
         whole=not cut,
     )
+
+
+def _thinking(runtime: Runtime, decoding: Decoding) -> Thinking | None:
+    open_id = runtime.tokenizer.special(runtime.markers.think_open)
+    close_id = runtime.tokenizer.special(runtime.markers.think_close)
+    if open_id is None or close_id is None:
+        return None
+    budget = decoding.max_tokens // 2 if decoding.think_budget is None else decoding.think_budget
+    return Thinking(open_id, close_id, budget)

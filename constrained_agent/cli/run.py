@@ -45,6 +45,7 @@ class Flags:
     top_k: int | None
     think: bool
     as_json: bool
+    think_budget: int | None
 
 
 @click.command(
@@ -66,6 +67,9 @@ class Flags:
 @click.option("--read-only", is_flag=True, help="Neither patches nor commands.")
 @click.option("--no-exec", is_flag=True, help="No commands.")
 @click.option("--transcript", metavar="FILE", help="Append every event as a JSON line.")
+@click.option(
+    "--think-budget", type=click.IntRange(1), metavar="N", help="Tokens of thinking. Default: half."
+)
 @model_options
 def command(**flags: Any) -> int:
     return _run(Flags(**flags))
@@ -122,7 +126,7 @@ def _settings(flags: Flags, card: Card) -> Settings:
         top_k=flags.top_k,
     )
     return Settings(
-        decoding=Decoding(flags.constraint, draw, flags.max_tokens, flags.think),  # type: ignore[arg-type]
+        decoding=Decoding(flags.constraint, draw, flags.max_tokens, flags.think, flags.think_budget),  # type: ignore[arg-type]
         limits=Limits(max_turns=flags.max_turns, time_limit_s=flags.time_limit_s),
         prompt_size=card.prompt,
         first_tool=flags.first_tool,

@@ -29,12 +29,15 @@ class Model(Protocol):
     def confirm(self, token: int) -> None:
         """Say which id the last `forward_lazy` ran on."""
 
+    def undo(self) -> None:
+        """Take the last id back out of the cache."""
+
     def running(self) -> AbstractContextManager[None]:
         """Holds the stream and memory settings under which passes run, in the calling thread."""
 
 
 class Constraint(Protocol):
-    """What the loop needs of a grammar; `grammar.matcher.Matcher` and `Unconstrained` provide it.
+    """What the loop needs of a grammar; `grammar.endings.ClosableMatcher` and `Unconstrained` provide it.
 
     States: running, then *accepting* whenever the text so far is complete, then *stopped* when nothing but an
     end token may follow. `consume` moves it and raises `MatcherError` on a token that it does not allow.
@@ -59,6 +62,12 @@ class Constraint(Protocol):
 
     def forced(self) -> list[int]:
         """Tokens that must follow."""
+
+    def closing(self) -> list[int] | None:
+        """Tokens of a short way to a whole text; empty where it is whole, or where none is asked for."""
+
+    def copy(self) -> Constraint:
+        """An independent constraint in the same state."""
 
     def fresh(self) -> Constraint:
         """The same constraint in its first state, sharing nothing that this one has moved."""
@@ -85,6 +94,12 @@ class Unconstrained:
 
     def forced(self) -> list[int]:
         return []
+
+    def closing(self) -> list[int]:
+        return []
+
+    def copy(self) -> Unconstrained:
+        return self
 
     def fresh(self) -> Unconstrained:
         return self

@@ -6,15 +6,17 @@ token alone, so a broken run looks like a finished one. Here every call checks t
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import llguidance
 import numpy as np
 from numpy.typing import NDArray
 
 from constrained_agent.errors import GrammarError, MatcherError
+from constrained_agent.grammar import schemas
 from constrained_agent.grammar.sources import Grammar
 
 # Above LLGuidance's defaults (2,000 items in a row; 50,000 items, 200,000 fuel a step): large tool sets and
@@ -23,6 +25,7 @@ _MAX_ITEMS_IN_ROW = 100_000
 _STEP_MAX_ITEMS = 1_000_000
 _STEP_LEXER_FUEL = 5_000_000
 _INITIAL_LEXER_FUEL = 20_000_000
+_MAX_REASON = 600  # characters of an error message
 
 
 class Vocabulary(Protocol):
@@ -65,13 +68,23 @@ class _Wrapper:
 
 
 class EngineTokenizer:
-    """LLGuidance's view of a vocabulary. Costs about 0.4 s for 150,000 tokens: build once, keep."""
+    """LLGuidance's view of a vocabulary. Costs about 0.4 s for 150,000 tokens: build once, keep.
+
+    Attributes:
+        vocab_size, token_bytes, special_ids, end_ids: as in `Vocabulary`.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         wrapper = _Wrapper(vocabulary)
+        self.token_bytes = wrapper.tokens
+        self.special_ids = wrapper.special_token_ids
         self.vocab_size = len(wrapper.tokens)
         self.ll = llguidance.LLTokenizer(wrapper, n_vocab=self.vocab_size, eos_token=list(vocabulary.end_ids))
         self.end_ids = frozenset(vocabulary.end_ids)
+
+    def encode_bytes(self, data: bytes) -> list[int]:
+        """Canonical ids of bytes, none of them special; greedy ones where the bytes are not whole characters."""
+        return [int(token) for token in self.ll.tokenize_bytes(data)]
 
     def describe(self, tokens: Sequence[int]) -> str:
         """The tokens in a readable form, with boundaries, for messages."""
@@ -117,7 +130,7 @@ class Matcher:
         self.grammar = grammar
         self._ll = llguidance.LLMatcher(tokenizer.ll, _serialized(grammar), log_level=0, limits=_limits())
         if self._ll.is_error():
-            raise _compile_error(grammar, self._ll.get_error())
+            raise _compile_error(grammar, self._ll.get_error(), tokenizer)
         self._pristine = self._ll.deep_copy()
 
     @property
@@ -232,7 +245,7 @@ def validate(grammar: Grammar, tokenizer: EngineTokenizer) -> list[str]:
         _serialized(grammar), tokenizer.ll, limits=_limits()
     )
     if is_error:
-        raise _compile_error(grammar, messages[0])
+        raise _compile_error(grammar, messages[0], tokenizer)
     return list(messages)
 
 
@@ -258,12 +271,24 @@ def _serialized(grammar: Grammar) -> str:
         raise GrammarError(grammar.name, _first_line(str(error))) from None
 
 
-def _compile_error(grammar: Grammar, message: str) -> GrammarError:
+def _compile_error(grammar: Grammar, message: str, tokenizer: EngineTokenizer) -> GrammarError:
     """Split the engine's `at 1(8): reason` and the excerpt that follows into position and reason."""
+
+    def refusal(schema: Any) -> str:
+        """Why the engine refuses a part of a schema."""
+        part = Grammar("part", "json_schema", json.dumps(schema))
+        is_error, messages = llguidance.LLMatcher.validate_grammar_with_warnings(
+            _serialized(part), tokenizer.ll, limits=_limits()
+        )
+        return _reason(messages[0]) if is_error else ""
+
     placed = re.match(r"(?:at )?(\d+)\((\d+)\): ", message)
     if placed and grammar.kind == "lark":
         return GrammarError(grammar.name, _reason(message[placed.end() :]), int(placed[1]), int(placed[2]))
-    return GrammarError(grammar.name, _reason(message[placed.end() :] if placed else message))
+    reason = _reason(message[placed.end() :] if placed else message)
+    if grammar.kind == "json_schema":
+        reason = schemas.explained(reason, grammar.text, refusal)
+    return GrammarError(grammar.name, reason)
 
 
 def _reason(message: str) -> str:
@@ -271,7 +296,10 @@ def _reason(message: str) -> str:
     message = message.partition("<backtrace>")[0]  # the engine caught a panic of its own
     lines = [line.strip() for line in message.split("\n")]
     kept = [line for line in lines if line and not re.match(r"\d+ \||\^+$|<state>", line)]
-    return "; ".join(kept).replace(":;", ":") or "unknown reason"
+    reason = "; ".join(kept).replace(":;", ":") or "unknown reason"
+    if len(reason) > _MAX_REASON:  # it quotes the whole pattern
+        reason = f"{reason[: _MAX_REASON // 2]} … {reason[-_MAX_REASON // 2 :]}"
+    return reason
 
 
 def _first_line(message: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from constrained_agent.errors import GrammarError, UserError
-from constrained_agent.grammar import matcher, patches, sources
+from constrained_agent.grammar import endings, matcher, patches, sources
 from constrained_agent.grammar.sources import Grammar
 from constrained_agent.messages import ToolSpec
 
@@ -79,7 +79,7 @@ def compile_turn(
     markers: Markers,
     *,
     thinking: bool = False,
-) -> matcher.Matcher:
+) -> endings.ClosableMatcher:
     """`turn_grammar`, compiled; a schema that the engine cannot take is reported by its tool's name.
 
     Raises:
@@ -88,7 +88,7 @@ def compile_turn(
     """
     grammar = turn_grammar(tools, choice, markers, thinking=thinking)
     try:
-        return matcher.Matcher(tokenizer, grammar)
+        return endings.closable(tokenizer, grammar)
     except GrammarError:
         for tool in tools:
             schema = sources.from_json_schema(closed(tool.parameters), name=f"parameters of tool {tool.name}")

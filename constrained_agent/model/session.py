@@ -124,6 +124,12 @@ class Session:
         """Record the id that the last `forward_lazy` ran on."""
         self._ids.append(token)
 
+    def undo(self) -> None:
+        """Take the last id back out of the cache, re-running the rest where the cache cannot be cut."""
+        kept = self._ids[:-1]
+        if self._rewind(len(kept)) < len(kept):
+            self.prefill([*kept, 0])
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """Stream and wired memory for passes of the calling thread; leaves nothing unevaluated behind."""

@@ -14,7 +14,9 @@ ANSWERS = {
     "CALL list_dir {path:.}": call("list_dir", path="."),
     "CALL apply_patch (adds f.txt)": patch_call("*** Add File: f.txt\n+x\n"),
     "CALL apply_patch (same)": patch_call("*** Add File: f.txt\n+x\n"),
-    "(cut at the token limit inside a patch)": patch_call("*** Add File: n.txt\n" + "+line\n" * 300),
+    "(cut at the token limit inside a patch)": patch_call(
+        "*** Add File: n.txt\n" + "".join(f"+line {i}\n" for i in range(300))
+    ),
     "CALL apply_patch one->1": patch_call("*** Update File: f.txt\n@@\n-one\n+1\n"),
     "CALL apply_patch one->1 (same)": patch_call("*** Update File: f.txt\n@@\n-one\n+1\n"),
     "CALL read_file f.txt": call("read_file", path="f.txt"),

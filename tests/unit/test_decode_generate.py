@@ -8,7 +8,7 @@ import pytest
 from constrained_agent.decode.generate import generate
 from constrained_agent.decode.needs import Unconstrained
 from constrained_agent.decode.sampling import Sampling
-from constrained_agent.errors import DeadEndError, DecodeError, MatcherError
+from constrained_agent.errors import BudgetError, DeadEndError, DecodeError, MatcherError
 from constrained_agent.grammar.sources import Grammar, from_regex
 from tests.fakes import ScriptedModel
 
@@ -28,6 +28,19 @@ def write(runtime, constraint, answer, max_tokens=100, **more):
 
 def lark(runtime, text):
     return runtime.grammar_constraint(Grammar("test", "lark", text))
+
+
+class Wrapped:
+    """A constraint that is another one but for what a subclass changes."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def copy(self):
+        return type(self)(self.inner.copy())
 
 
 def test_writes_what_the_model_wants_where_it_may(tiny_runtime):
@@ -68,9 +81,10 @@ def test_text_that_is_forced_whole_needs_no_step(tiny_runtime):
 
 
 def test_the_limit_counts_forced_tokens(tiny_runtime):
-    done = write(tiny_runtime, lark(tiny_runtime, 'start: "a b c d e f g h i j k l" /x*/'), "", max_tokens=5)
-    assert len(done.tokens) == 5
-    assert (done.stop_reason, done.complete) == ("length", False)
+    grammar = 'start: "a b c d e f g h i j k l" /x*/'
+    with pytest.raises(BudgetError, match=r"takes 12 tokens, more than the limit of 11"):
+        write(tiny_runtime, lark(tiny_runtime, grammar), "", max_tokens=11)
+    assert len(write(tiny_runtime, lark(tiny_runtime, grammar), "", max_tokens=12).tokens) == 12
 
 
 def test_a_limit_that_is_met_at_a_whole_text_says_so(tiny_runtime):
@@ -121,7 +135,8 @@ def test_progress_gets_every_token_once_in_order(tiny_runtime):
 
 def test_the_deadline_stops_it(tiny_runtime):
     done = write(tiny_runtime, lark(tiny_runtime, "start: /a+/"), "aaa", deadline=time.monotonic() - 1)
-    assert (done.stop_reason, done.tokens) == ("time_limit", ())
+    assert (done.stop_reason, done.complete) == ("time_limit", True)
+    assert len(done.tokens) == 1  # the shortest whole text
 
 
 def test_an_interrupt_keeps_what_was_written(tiny_runtime):
@@ -147,31 +162,24 @@ def test_an_empty_mask_is_a_dead_end_with_its_place(tiny_runtime):
 
 def test_a_token_that_the_matcher_refuses_raises(tiny_runtime):
     """A constraint whose mask promises more than it takes: the run stops, the text is not passed on."""
-    matcher = lark(tiny_runtime, "start: /[ab]+/")
 
-    class Lying:
-        def __getattr__(self, name):
-            return getattr(matcher, name)
-
+    class Lying(Wrapped):
         def bitmask(self):
-            return np.full_like(matcher.bitmask(), -1)
+            return np.full_like(self.inner.bitmask(), -1)
 
     with pytest.raises(MatcherError, match="does not allow token"):
-        write(tiny_runtime, Lying(), "xyz")
+        write(tiny_runtime, Lying(lark(tiny_runtime, "start: /[ab]+/")), "xyz")
 
 
 def test_a_text_that_a_fresh_matcher_refuses_is_not_passed_on(tiny_runtime):
-    one, other = lark(tiny_runtime, "start: /a+/"), lark(tiny_runtime, "start: /b+/")
+    other = lark(tiny_runtime, "start: /b+/")
 
-    class Swapped:
-        def __getattr__(self, name):
-            return getattr(one, name)
-
+    class Swapped(Wrapped):
         def fresh(self):
             return other
 
     with pytest.raises(DecodeError):
-        write(tiny_runtime, Swapped(), "aaa")
+        write(tiny_runtime, Swapped(lark(tiny_runtime, "start: /a+/")), "aaa")
 
 
 def test_the_same_seed_gives_the_same_text(tiny_runtime):

@@ -1,0 +1,32 @@
+"""Notices that a model has begun to write the same span over and over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MAX_SPAN = 64
+"""Longest span, in tokens, that is looked for: a long line or a short paragraph."""
+
+MAX_REPEATS = 8
+"""So many times in a row is a loop ..."""
+
+MIN_LENGTH = 64
+"""... if it makes up so many tokens: a row of dashes or eight blank lines is not one."""
+
+
+def repeats(tokens: Sequence[int]) -> bool:
+    """Whether the tokens end in one span repeated `MAX_REPEATS` times, over at least `MIN_LENGTH` tokens.
+
+    Cost: some microseconds; meant to be asked after every token.
+    """
+    n = len(tokens)
+    last = tokens[-1] if n else None
+    for span in range(1, min(MAX_SPAN, n // MAX_REPEATS) + 1):
+        if tokens[n - 1 - span] != last:
+            continue
+        length = max(span * MAX_REPEATS, MIN_LENGTH)
+        if n >= length and all(
+            tokens[i] == tokens[i - span] for i in range(n - 1, n - 1 - length + span, -1)
+        ):
+            return True
+    return False

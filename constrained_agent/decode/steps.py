@@ -1,0 +1,232 @@
+"""One generation, step by step: what is drawn, what follows from it, and when to stop.
+
+Each step starts the forward pass, computes the bitmask on the CPU meanwhile, then masks, draws, consumes,
+and feeds the tokens that the grammar forces along with the drawn one. Where the mask is wide (free text), the
+next pass is queued on the token that is still being drawn, so the device never waits for Python.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+import mlx.core as mx
+import numpy as np
+from numpy.typing import NDArray
+
+from constrained_agent.decode import mask
+from constrained_agent.decode.needs import Constraint, Model
+from constrained_agent.decode.repetition import repeats
+from constrained_agent.decode.sampling import Sampling, sample
+from constrained_agent.errors import DeadEndError
+
+# Draws at one place before the text is closed: where so many of the model's wishes cost too much, the end is near.
+_MAX_DRAWS = 8
+
+# Up to so many allowed tokens, their logits are gathered instead of masking the whole width.
+_GATHER_LIMIT = 256
+
+StopReason = Literal[
+    "complete",
+    "end_token",
+    "length",
+    "closed_by_budget",
+    "time_limit",
+    "repetition",
+    "interrupted",
+]
+"""complete: the grammar admits nothing more. end_token: the model ended a text that the grammar accepts.
+length: `max_tokens` were written, and no construct was cut. closed_by_budget: the text was brought to its end
+because the limit was near. time_limit, repetition: the same because of the deadline, or because the model wrote
+one span over and over. interrupted: Ctrl-C."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """Where a thinking block ends, and how long it may be.
+
+    Attributes:
+        open_id, close_id: its marker tokens.
+        max_tokens: after so many the block is closed and the answer goes on.
+    """
+
+    open_id: int
+    close_id: int
+    max_tokens: int
+
+
+OnTokens = Callable[[Sequence[int], bool], None]
+"""Called with tokens as they are settled, and whether they were forced."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A drawn token, the logits (1, V) of a pass that is queued on it already, and where it leads to."""
+
+    token: int
+    following: mx.array | None
+    ahead: Constraint
+    forced: list[int]
+
+
+@dataclass(slots=True)
+class Steps:
+    """The state of one generation."""
+
+    model: Model
+    constraint: Constraint
+    sampling: Sampling
+    max_tokens: int
+    deadline: float | None
+    thinking: Thinking | None
+    on_tokens: OnTokens
+    tokens: list[int] = field(default_factory=list)
+    flags: list[bool] = field(default_factory=list)
+    end_token: int | None = None
+    thinking_cut: bool = False
+    model_steps: int = 0
+    mask_us: list[float] = field(default_factory=list)
+
+    def loop(self, last_prompt_id: int) -> StopReason:
+        """Draw tokens until the constraint, the model or a limit ends it."""
+        # One key per draw, so that a draw depends on the seed and its position alone.
+        keys = mx.random.split(mx.random.key(self.sampling.seed), max(1, self.max_tokens))  # (max_tokens, 2)
+        ahead, forced = self._after([])
+        self._settle(ahead, [], forced)
+        if self.constraint.stopped:
+            return "complete"
+        logits = self.model.forward([last_prompt_id, *forced])[-1]  # (V,)
+        for key in keys:
+            if len(self.tokens) >= self.max_tokens:
+                break
+            if self.deadline is not None and time.monotonic() >= self.deadline:
+                return self._close("time_limit")
+            drawn = self._draw(logits, key)
+            if drawn is None:
+                return self._close("closed_by_budget")
+            if drawn.token in self.constraint.end_ids:
+                self.end_token = drawn.token
+                return "end_token"
+            self._settle(drawn.ahead, [drawn.token], drawn.forced)
+            if self.constraint.stopped:
+                return "complete"
+            repeating = repeats(self.tokens)
+            forced = [*drawn.forced, *self._end_thinking(at_once=repeating)]
+            if repeating and forced == drawn.forced:
+                return self._close("repetition")
+            if len(self.tokens) < self.max_tokens:
+                logits = self._advance(drawn, forced)
+        return "length"
+
+    def _draw(self, logits: mx.array, key: mx.array) -> _Drawn | None:
+        """Draw a token after which a whole text still fits into the budget; None where none was drawn.
+
+        Args:
+            logits: (V,), still being computed.
+            key: random key of this draw.
+
+        Raises:
+            DeadEndError: the constraint allows no token at all.
+        """
+        words = self._bitmask()  # on the CPU, while the pass runs
+        if mask.count(words) == 0:
+            tail = self.constraint.describe(self.tokens[-20:])
+            raise DeadEndError(f"no token is allowed after {len(self.tokens)} tokens, which end in {tail}")
+        for attempt in range(_MAX_DRAWS):
+            if mask.count(words) == 0:
+                break
+            token, following = self._pick(logits, words, mx.random.split(key)[1] if attempt else key)
+            if token in self.constraint.end_ids:
+                return _Drawn(token, following, self.constraint, [])
+            ahead, forced = self._after([token])
+            if self._fits(ahead, 1 + len(forced)):
+                return _Drawn(token, following, ahead, forced)
+            # Not offered any more; and the pass that was queued on it never happened.
+            words[token // 32] &= ~np.uint32(1 << (token % 32))
+            key = mx.random.split(key)[0]
+            if following is not None:
+                self.model.undo()
+        return None
+
+    def _pick(
+        self, logits: mx.array, words: NDArray[np.uint32], key: mx.array
+    ) -> tuple[int, mx.array | None]:
+        """Draw one allowed token; in a free region, with the next pass already queued on it.
+
+        Returns:
+            The token, and the logits (1, V) of the pass that was queued on it, if one was.
+        """
+        n_allowed = mask.count(words)
+        if n_allowed <= _GATHER_LIMIT:
+            allowed = mx.array(mask.ids(words))  # (n,)
+            drawn = allowed[sample(logits[allowed], self.sampling, key)]
+        else:
+            drawn = sample(mask.apply(logits, words), self.sampling, key)
+        following = None
+        if n_allowed > self.constraint.vocab_size // 2:
+            following = self.model.forward_lazy(drawn)
+            self.model_steps += 1
+        token = int(cast(int, drawn.item()))  # the one place where Python waits for the device
+        if following is not None:
+            self.model.confirm(token)
+        return token, following
+
+    def _bitmask(self) -> NDArray[np.uint32]:
+        started = time.perf_counter()
+        bitmask = self.constraint.bitmask()
+        self.mask_us.append((time.perf_counter() - started) * 1e6)
+        return mask.padded(bitmask, self.constraint.vocab_size, self.model.logit_width)
+
+    def _after(self, tokens: list[int]) -> tuple[Constraint, list[int]]:
+        """The state after tokens and what they force, and the forced tokens."""
+        ahead = self.constraint.copy()
+        ahead.consume(tokens)
+        forced = [token for token in ahead.forced() if token not in ahead.end_ids]
+        ahead.consume(forced)
+        return ahead, forced
+
+    def _fits(self, ahead: Constraint, n_tokens: int) -> bool:
+        """Whether a whole text still fits after `n_tokens` more tokens, which lead to `ahead`."""
+        way = ahead.closing()
+        return way is not None and len(self.tokens) + n_tokens + len(way) <= self.max_tokens
+
+    def _advance(self, drawn: _Drawn, forced: list[int]) -> mx.array:
+        """The logits (V,) after the drawn token and the forced ones."""
+        if drawn.following is not None and not forced:
+            return drawn.following[-1]
+        self.model_steps += 1
+        return self.model.forward(forced if drawn.following is not None else [drawn.token, *forced])[-1]
+
+    def _settle(self, ahead: Constraint, tokens: list[int], forced: list[int]) -> None:
+        """Write tokens and what they force; `ahead` is the state after them."""
+        self.constraint = ahead
+        for part, flag in ((tokens, False), (forced, True)):
+            if part:
+                self.tokens += part
+                self.flags += [flag] * len(part)
+                self.on_tokens(part, flag)
+
+    def _end_thinking(self, *, at_once: bool) -> list[int]:
+        """Close the thinking block if it is open and at its limit; returns the tokens that did it."""
+        limits = self.thinking
+        if limits is None or self.tokens[0] != limits.open_id or limits.close_id in self.tokens:
+            return []
+        if not at_once and len(self.tokens) <= limits.max_tokens:
+            return []
+        ahead, forced = self._after([limits.close_id])
+        closing = [limits.close_id, *forced]
+        if not self._fits(ahead, len(closing)):
+            return []
+        self.thinking_cut = True
+        self._settle(ahead, [], closing)
+        return closing
+
+    def _close(self, reason: StopReason) -> StopReason:
+        """End the text by the way that the constraint knows; it was kept affordable all along."""
+        way = self.constraint.closing() or []
+        ahead = self.constraint.copy()
+        ahead.consume(way)
+        self._settle(ahead, [], way)
+        return reason
