@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Role = Literal["system", "user", "assistant", "tool"]
 Effect = Literal["read", "write", "exec"]
 
 
@@ -55,23 +54,6 @@ class ToolResult:
     text: str
     error_kind: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One entry of a conversation, for rendering and for the transcript.
-
-    Attributes:
-        calls: calls of an assistant message.
-        call_id: for role `tool`, the call it answers.
-        thinking: thinking text of an assistant message, without its markers.
-    """
-
-    role: Role
-    content: str = ""
-    calls: tuple[ToolCall, ...] = ()
-    call_id: str = ""
-    thinking: str = ""
 
 
 @dataclass(frozen=True, slots=True)

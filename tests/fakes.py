@@ -10,6 +10,8 @@ import contextlib
 import mlx.core as mx
 import numpy as np
 
+from constrained_agent.errors import PromptTooLongError
+
 
 class ScriptedModel:
     """Writes given answers, one per generation, as far as the mask lets it.
@@ -28,9 +30,11 @@ class ScriptedModel:
         self._written = []
 
     def room(self, n_prompt):
+        if n_prompt >= self.context_limit:
+            raise PromptTooLongError(n_prompt, self.context_limit, "the context of the fake")
         return self.context_limit - n_prompt
 
-    def prefill(self, ids, on_progress=None):
+    def prefill(self, ids, on_progress=None, deadline=None):
         self.prompts.append(list(ids))
         assert self._answers, "the script has no further answer"
         self._answer = self._answers.pop(0)

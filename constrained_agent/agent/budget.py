@@ -75,6 +75,10 @@ class Budget:
             return "max_turns"
         return None
 
+    def forget_calls(self) -> None:
+        """An answer without calls came between: the next call is no repeat."""
+        self._last_calls, self._n_same = "", 0
+
     def repeats(self, calls: Sequence[ToolCall]) -> int:
         """Record the calls of a turn; returns how many times in a row just these calls came, this time included.
 

@@ -18,12 +18,14 @@ from constrained_agent.agent.budget import (
     Budget,
     ExitReason,
 )
+from constrained_agent.agent.conversation import Conversation
 from constrained_agent.agent.runtime import Runtime
 from constrained_agent.agent.transcript import Transcript
 from constrained_agent.agent.turn import Progress, Turn, take_turn
 from constrained_agent.agent.values import RunResult, Settings
 from constrained_agent.agent.watch import NoWatcher, Watcher
-from constrained_agent.errors import DecodeError
+from constrained_agent.errors import BudgetError, DecodeError, PromptTooLongError
+from constrained_agent.grammar.answers import Fault
 from constrained_agent.messages import ToolCall, ToolResult, Usage
 from constrained_agent.tools.registry import Tools
 
@@ -31,7 +33,7 @@ MAX_VERIFICATIONS = 5
 """Answers that failed the tests before the run is given up."""
 
 _REPEAT_WARNING = (
-    "You have sent this very call before and got this very result. Sending it again changes nothing: "
+    "You have sent this very call before. Sending it again changes nothing: "
     "do something else, or answer in words."
 )
 _CUT_NOTE = (
@@ -56,7 +58,7 @@ class _Run:
     failures: Counter[str] = field(default_factory=Counter)
     answer: str = ""
     last_error: str = ""
-    n_empty: int = 0
+    n_reminders: int = 0
     tests: ToolResult | None = None
 
 
@@ -76,8 +78,7 @@ class Agent:
         self._transcript = transcript or Transcript(None)
         self._watcher: Watcher = watcher or NoWatcher()
         self._reader = runtime.reader(tools.specs)
-        self._history: list[int] = []
-        self._parts: dict[str, int] = {}
+        self._conversation = Conversation(runtime)
 
     def run(self, task: str, files: Sequence[str] = ()) -> RunResult:
         """Work on a task until it is done or a limit is met.
@@ -87,10 +88,11 @@ class Agent:
             files: paths to put before the model as read.
 
         Raises:
-            UserError: a file cannot be read, or the prompt is too long.
+            UserError: a file cannot be read, or the prompt is too long for a first answer.
         """
-        self._open(task, files)
         run = _Run(Budget(self._settings.limits))
+        self._tools.start_run(run.budget.deadline)
+        self._open(task, files)
         reason: ExitReason | None = None
         try:
             while reason is None:
@@ -98,31 +100,28 @@ class Agent:
             self._final_tests(run)
         except KeyboardInterrupt:
             reason = "interrupted"
+        except (PromptTooLongError, BudgetError) as error:
+            if run.budget.n_turns <= 1:
+                raise
+            # The conversation has outgrown the context: what was done so far stands.
+            run.last_error, reason = str(error), "token_budget"
         except DecodeError as error:
             run.failures["model_error"] += 1
             run.last_error, reason = str(error), "model_error"
+        finally:
+            self._conversation.settle(_INTERRUPTED)
         return self._close(run, reason)
 
     def _open(self, task: str, files: Sequence[str]) -> None:
         """Append the task; in a new conversation, the system message before it."""
         shown = [(path, self._tools.show(path)) for path in files]
-        user = prompt.task_text(task, shown)
-        if not self._history:
-            dialect = self._runtime.dialect
-            parts = prompt.system_parts(self._tools.specs, self._settings.prompt_size, dialect.tool_block)
-            self._extend("system", dialect.system("\n\n".join(part.text for part in parts)))
-            whole = self._parts.pop("system")
-            for part in parts:
-                self._parts[part.name] = len(self._runtime.tokenizer.encode(part.text))
-            self._parts["system_frame"] = whole - sum(self._parts.values())
-        self._extend("task_and_files" if files else "task", self._runtime.dialect.user(user))
+        dialect, size = self._runtime.dialect, self._settings.prompt_size
+        self._conversation.begin(prompt.system_parts(self._tools.specs, size, dialect.tool_block))
+        self._conversation.say(prompt.task_text(task, shown), "task_and_files" if files else "task")
+        parts = self._conversation.parts
         self._transcript.write(
-            "start", task=task, files=list(files), prompt_parts=self._parts, settings=self._settings
+            "start", task=task, files=list(files), prompt_parts=parts, settings=self._settings
         )
-
-    def _extend(self, part: str, ids: list[int]) -> None:
-        self._history += ids
-        self._parts[part] = self._parts.get(part, 0) + len(ids)
 
     def _turn(self, run: _Run) -> ExitReason | None:
         """One answer and what follows from it; None to go on."""
@@ -132,7 +131,7 @@ class Agent:
         self._watcher.turn_started(number)
         turn = take_turn(
             self._runtime,
-            self._history,
+            self._conversation.ids,
             self._tools.specs,
             choice,
             self._settings.decoding,
@@ -141,11 +140,11 @@ class Agent:
             deadline=run.budget.deadline,
             progress=Progress(self._watcher.prefill, self._watcher.tokens),
         )
-        self._history = list(turn.history)
+        self._conversation.answered(turn, len(turn.answer.items) if _wants_results(turn) else 0)
         run.usage += turn.usage
         run.budget.n_tokens += len(turn.generation.tokens)
-        self._watcher.turn_ended(turn)
         self._transcript.turn(number, choice, turn, self._runtime.tokenizer.decode(turn.generation.tokens))
+        self._watcher.turn_ended(turn)
         return self._act(run, turn)
 
     def _act(self, run: _Run, turn: Turn) -> ExitReason | None:
@@ -161,23 +160,32 @@ class Agent:
             run.failures["thinking_limit"] += 1
         if not turn.whole:
             return self._after_cut(run, turn)
-        if answer.calls or answer.faults:
+        if _wants_results(turn):
             return self._run_calls(run, turn)
+        run.budget.forget_calls()
         if not answer.text:
-            run.failures["no_answer"] += 1
-            run.n_empty += 1
-            if run.n_empty > 1:
-                return "no_answer"
-            self._note(_EMPTY_NOTE)
-            return None
+            return self._reminded(run, "no_answer", _EMPTY_NOTE)
+        if answer.faults and not run.n_reminders:
+            # A call or patch that was printed; a second time it is taken for the answer that it may be.
+            return self._reminded(run, answer.faults[0].kind, answer.faults[0].message)
         run.answer = answer.text
         return self._verified(run)
+
+    def _reminded(self, run: _Run, failure: str, note: str) -> ExitReason | None:
+        """Tell the model once that its answer is none."""
+        run.failures[failure] += 1
+        run.n_reminders += 1
+        if run.n_reminders > 1:
+            return "no_answer"
+        self._note(note)
+        return None
 
     def _after_cut(self, run: _Run, turn: Turn) -> ExitReason | None:
         """What was cut is not run, though it reads as whole: it was closed, not finished."""
         looped = turn.generation.stop_reason == "repetition"
         run.failures["loop" if looped else "cut"] += 1
         run.budget.n_cuts += 1
+        run.budget.forget_calls()
         if run.budget.n_cuts >= MAX_CUTS:
             return "truncated"
         self._note((_LOOP_NOTE if looped else _CUT_NOTE).format(n=len(turn.generation.tokens)))
@@ -185,45 +193,36 @@ class Agent:
 
     def _run_calls(self, run: _Run, turn: Turn) -> ExitReason | None:
         """Run the calls of an answer in order and give every one its result."""
-        answer = turn.answer
-        repeats = run.budget.repeats(answer.calls) if answer.calls else 0
+        repeats = run.budget.repeats(turn.answer.calls) if turn.answer.calls else 0
         if repeats >= REPEATS_TO_STOP:
             run.failures["loop"] += 1
-            self._history += self._runtime.dialect.tool_results([_NOT_RUN] * len(answer.calls))
+            self._conversation.settle(_NOT_RUN)
             return "repeated_calls"
-        texts = []
-        changed = False
         run.tests = None  # a call may change what they say
-        try:
-            for call in answer.calls:
-                result = self._run_call(run, call)
-                changed = changed or (result.ok and bool(result.data.get("files")))
-                texts.append(result.text)
-            for fault in answer.faults:
-                run.failures[fault.kind] += 1
-                run.last_error = fault.message
-                texts.append(f"error: {fault.message}")
-            if changed and self._settings.test_command:
-                texts[-1] += f"\n\n{self._run_tests(run).text}"
-            if repeats >= REPEATS_TO_WARN:
-                texts[-1] += f"\n\n{_REPEAT_WARNING}"
-        except KeyboardInterrupt:
-            n_calls = len(answer.calls) + len(answer.faults)
-            texts += [_INTERRUPTED] * (n_calls - len(texts))
-            raise
-        finally:
-            # Whatever happened, every call has its result, or the next turn would start in the middle.
-            self._history += self._runtime.dialect.tool_results(texts)
+        changed = False
+        for item in turn.answer.items:
+            result = self._result_of(run, item)
+            changed = changed or (result.ok and bool(result.data.get("files")))
+        if changed and self._settings.test_command:
+            self._conversation.amend(self._run_tests(run).text)
+        if repeats >= REPEATS_TO_WARN:
+            self._conversation.amend(_REPEAT_WARNING)
+        self._conversation.settle(_INTERRUPTED)
         return None
 
-    def _run_call(self, run: _Run, call: ToolCall) -> ToolResult:
-        self._watcher.call_started(call)
-        result = self._tools.run(call)
-        self._watcher.call_ended(result)
+    def _result_of(self, run: _Run, item: ToolCall | Fault) -> ToolResult:
+        """Run one call, or answer one that could not be read; what happened is on record before anyone looks."""
+        if isinstance(item, Fault):
+            result = ToolResult(item.call_id, False, f"error: {item.message}", item.kind)
+        else:
+            self._watcher.call_started(item)
+            result = self._tools.run(item)
+        self._conversation.give(result.text)
         self._transcript.result(result)
         if not result.ok:
             run.failures[result.error_kind] += 1
             run.last_error = result.text
+        self._watcher.call_ended(result)
         return result
 
     def _verified(self, run: _Run) -> ExitReason | None:
@@ -234,10 +233,12 @@ class Agent:
         if tests.ok:
             return "done"
         run.failures["tests_failed"] += 1
-        if run.failures["tests_failed"] >= MAX_VERIFICATIONS or run.budget.spent():
+        spent = run.budget.spent()
+        if run.failures["tests_failed"] >= MAX_VERIFICATIONS or spent == "max_turns":
             return "tests_failed"
-        self._note(f"The task is not done yet.\n{tests.text}")
-        return None
+        if spent is None:
+            self._note(f"The task is not done yet.\n{tests.text}")
+        return spent
 
     def _run_tests(self, run: _Run) -> ToolResult:
         assert self._settings.test_command is not None
@@ -253,8 +254,8 @@ class Agent:
     def _note(self, text: str) -> None:
         """Tell the model something as the user would."""
         self._transcript.write("note", text=text)
+        self._conversation.say(text, "notes")
         self._watcher.note(text)
-        self._history += self._runtime.dialect.user(text)
 
     def _close(self, run: _Run, reason: ExitReason) -> RunResult:
         changes = self._tools.changes()
@@ -267,7 +268,7 @@ class Agent:
             diff=changes.diff,
             usage=run.usage,
             failures=dict(run.failures),
-            prompt_parts=dict(self._parts),
+            prompt_parts={name: n for name, n in self._conversation.parts.items() if name != "notes"},
             last_error=run.last_error,
         )
         self._transcript.write(
@@ -279,3 +280,9 @@ class Agent:
             failures=result.failures,
         )
         return result
+
+
+def _wants_results(turn: Turn) -> bool:
+    """Whether results go back for the answer: it is whole, and made calls, if only unreadable ones."""
+    made = [item for item in turn.answer.items if isinstance(item, ToolCall) or item.kind != "no_wrapper"]
+    return turn.whole and turn.answer.thinking_closed and bool(made)

@@ -64,10 +64,15 @@ _EXAMPLE = """\
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a prompt, named so that its cost can be shown."""
+    """One part of a prompt, named so that its cost can be shown.
+
+    Attributes:
+        trusted: the harness's own words, in which markers count; tool descriptions are not.
+    """
 
     name: str
     text: str
+    trusted: bool = True
 
 
 def system_parts(
@@ -85,7 +90,7 @@ def system_parts(
     parts = [Part("instructions", _COMPACT if compact else _FULL.format(editing=editing))]
     if any(not tool.freeform for tool in tools):
         block = _signatures(tools) if compact else f"# Tools\n\n{tool_block(tools)}"
-        parts.append(Part("tools", f"{block}\n\n{_CALL_FORM}"))
+        parts += [Part("tools", block, trusted=False), Part("call_form", _CALL_FORM)]
     if any(tool.freeform for tool in tools):
         parts.append(Part("patch", (_PATCH_COMPACT if compact else _PATCH_FULL) + _EXAMPLE))
     return tuple(parts)
@@ -103,6 +108,7 @@ def _signatures(tools: Sequence[ToolSpec]) -> str:
     for tool in tools:
         if not tool.freeform:
             required = tool.parameters.get("required", ())
-            keys = [key if key in required else f"{key}?" for key in tool.parameters["properties"]]
+            properties = tool.parameters.get("properties", {})
+            keys = [key if key in required else f"{key}?" for key in properties]
             lines.append(f"{tool.name}({', '.join(keys)})")
     return "Tools: " + ", ".join(lines)

@@ -11,11 +11,13 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from constrained_agent.agent.turn import Turn
 from constrained_agent.errors import UserError
 from constrained_agent.messages import ToolResult
+
+if TYPE_CHECKING:
+    from constrained_agent.agent.turn import Turn
 
 
 class Transcript:
@@ -39,7 +41,7 @@ class Transcript:
         """Open, write, close: a few events a minute need no open file, and nothing is lost with the process."""
         if self._file is not None:
             try:
-                with self._file.open("a", encoding="utf-8") as out:
+                with self._file.open("a", encoding="utf-8", errors="backslashreplace") as out:
                     out.write(text)
             except OSError as error:
                 raise UserError(f"--transcript {self._file}: cannot be written: {error.strerror}") from None

@@ -58,6 +58,7 @@ class Turn:
 
     @property
     def usage(self) -> Usage:
+        """Token counts of this answer."""
         done = self.generation
         return Usage(
             prompt_tokens=done.prompt_tokens,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from constrained_agent.cli import tools_file
 from constrained_agent.cli.setup import load_runtime, model_options, sampling
 from constrained_agent.errors import UserError
 from constrained_agent.messages import ToolSpec
@@ -69,30 +70,38 @@ def command(**flags: Any) -> int:
 def _generate(flags: Flags) -> int:
     prompt = _check(flags)
 
-    tools = _read_tools(flags.tools) if flags.tools else []
+    tools = tools_file.read(flags.tools) if flags.tools else []
+    if tools:
+        from constrained_agent.grammar.toolcalls import check_choice
+
+        check_choice(tools, flags.tool_choice or "auto")
     runtime = load_runtime(flags.model)  # before the imports below: they bring mlx
 
     from constrained_agent.cli import view
     from constrained_agent.decode.generate import generate
 
     ids = _prompt_ids(runtime, flags, prompt, tools)
-    stream = view.TokenStream(view.console(stderr=flags.as_json), runtime.tokenizer)
-    written = generate(
-        runtime.session,
-        _constraint(runtime, flags, tools),
-        ids,
-        sampling=sampling(
-            runtime.card,
-            thinking=flags.think,
-            seed=flags.seed,
-            temperature=flags.temperature,
-            top_p=flags.top_p,
-            top_k=flags.top_k,
-        ),
-        max_tokens=min(flags.max_tokens, runtime.session.room(len(ids))),
-        on_tokens=stream.tokens,
-        on_prefill=view.TokenStream(view.console(), runtime.tokenizer).prefill,
+    stream = view.TokenStream(view.console(stderr=flags.as_json), runtime.tokenizer, view.console())
+    draw = sampling(
+        runtime.card,
+        thinking=flags.think,
+        seed=flags.seed,
+        temperature=flags.temperature,
+        top_p=flags.top_p,
+        top_k=flags.top_k,
     )
+    try:
+        written = generate(
+            runtime.session,
+            _constraint(runtime, flags, tools),
+            ids,
+            sampling=draw,
+            max_tokens=min(flags.max_tokens, runtime.session.room(len(ids))),
+            on_tokens=stream.tokens,
+            on_prefill=stream.prefill,
+        )
+    finally:
+        stream.stop()
     stream.finish()
     if flags.as_json:
         click.echo(
@@ -141,13 +150,14 @@ def _prompt_ids(runtime: Runtime, flags: Flags, prompt: str, tools: list[ToolSpe
         if not ids:
             raise UserError("the prompt is empty: --raw needs at least one token")
         return ids
-    dialect = runtime.dialect
-    system = [flags.system] if flags.system else []
-    if tools:
-        from constrained_agent.agent.prompt import system_parts
+    from constrained_agent.agent.conversation import joined
+    from constrained_agent.agent.prompt import Part, system_parts
 
-        system += [part.text for part in system_parts(tools, runtime.card.prompt, dialect.tool_block)[1:]]
-    ids = dialect.system("\n\n".join(system)) if system else []
+    dialect = runtime.dialect
+    parts = [Part("system", flags.system, trusted=False)] if flags.system else []
+    if tools:
+        parts += system_parts(tools, runtime.card.prompt, dialect.tool_block)[1:]
+    ids = dialect.system(*joined(parts)) if parts else []
     return [*ids, *dialect.user(prompt), *dialect.open_answer(thinking=flags.think)]
 
 
@@ -163,30 +173,6 @@ def _constraint(runtime: Runtime, flags: Flags, tools: list[ToolSpec]) -> Constr
     if flags.regex is not None:
         return runtime.grammar_constraint(sources.from_regex(flags.regex))
     return runtime.unconstrained()
-
-
-def _read_tools(file: str) -> list[ToolSpec]:
-    """Tools from a JSON list of `{"name", "description", "parameters"}`, each bare or under `"function"`.
-
-    Raises:
-        UserError: names the entry at fault.
-    """
-    from constrained_agent.grammar.sources import read_text
-
-    try:
-        entries = json.loads(read_text(Path(file)))
-    except json.JSONDecodeError as error:
-        raise UserError(f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
-    if not isinstance(entries, list) or not entries:
-        raise UserError(f"{file}: expected a JSON list of at least one tool")
-    tools = []
-    for i, entry in enumerate(entries):
-        tool = entry.get("function", entry) if isinstance(entry, dict) else None
-        if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
-            raise UserError(f'{file}: entry {i} is not a tool: expected {{"name": …, "parameters": …}}')
-        parameters = tool.get("parameters") or {"type": "object", "properties": {}}
-        tools.append(ToolSpec(tool["name"], str(tool.get("description", "")), parameters, "read"))
-    return tools
 
 
 def _summary(written: Generation, text: str) -> dict[str, Any]:

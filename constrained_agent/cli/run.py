@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from constrained_agent.cli.setup import load_runtime, model_options, sampling
+from constrained_agent.errors import UserError
 
 if TYPE_CHECKING:
     from constrained_agent.agent.loop import Agent
@@ -85,13 +86,18 @@ def _run(flags: Flags) -> int:
             f"--first-tool {flags.first_tool}: not on offer; there are: {', '.join(names)}"
         )
 
+    for path in flags.file:
+        tools.show(path)  # a wrong path is told before a model is loaded, or downloaded
+    from constrained_agent.agent.transcript import Transcript
+
+    transcript = Transcript(flags.transcript)
+    if not any(tool.effect == "exec" for tool in tools.specs) and not (flags.read_only or flags.no_exec):
+        click.echo("commands are off: there is no terminal to ask on (--yes runs them unasked)", err=True)
     runtime = load_runtime(flags.model)  # before the imports below: they bring mlx
 
     from constrained_agent.agent.loop import Agent
-    from constrained_agent.agent.transcript import Transcript
     from constrained_agent.cli.view import RunView
 
-    transcript = Transcript(flags.transcript)
     agent = Agent(
         runtime,
         tools,
@@ -150,7 +156,10 @@ def _converse(agent: Agent, flags: Flags) -> int:
             task = click.prompt("task", err=True)
         except (click.Abort, EOFError):
             return 0
-        _report(agent.run(task, files), flags)
+        try:
+            _report(agent.run(task, files), flags)
+        except UserError as error:
+            click.echo(f"error: {error}", err=True)
         files = ()
 
 
@@ -171,4 +180,10 @@ def _report(result: RunResult, flags: Flags) -> None:
 
 def _ask(spec: ToolSpec, arguments: Mapping[str, Any]) -> bool:
     shown = " ".join(str(value) for value in arguments.values())
-    return click.confirm(f"run {spec.name}: {shown}", default=False, err=True)
+    try:
+        return click.confirm(f"run {spec.name}: {shown}", default=False, err=True)
+    except click.Abort as error:
+        # click has one exception for Ctrl-C and for the end of input; the latter is a no.
+        if isinstance(error.__context__, EOFError):
+            return False
+        raise KeyboardInterrupt from None

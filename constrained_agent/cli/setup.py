@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -47,6 +48,7 @@ def load_runtime(name: str | None) -> Runtime:
     from constrained_agent.model import cards, fetch, weights
 
     card = cards.resolve(name or cards.default_name())
+    weights.check_memory(card, card.memory_bytes)  # before a download that would be for nothing
     # Downloads bring progress bars of their own, so they come before ours.
     fetch.fetch(card, progress=lambda message: click.echo(message, err=True))
     with view.status(f"loading {card.name}") as progress:
@@ -68,6 +70,10 @@ def sampling(
     """The card's sampling defaults with the flags that were given in their place."""
     from constrained_agent.decode.sampling import Sampling
 
+    if temperature is not None and not math.isfinite(temperature):
+        raise click.UsageError(f"--temperature {temperature}: a number is needed, 0 or above")
+    if top_p is not None and not math.isfinite(top_p):
+        raise click.UsageError(f"--top-p {top_p}: a number above 0 and at most 1 is needed")
     default = card.sampling_for(thinking)
     return Sampling(
         temperature=default.temperature if temperature is None else temperature,

@@ -42,16 +42,17 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
 class TokenStream:
     """Prints tokens as text while they come; forced ones dimmed; characters only when they are whole."""
 
-    def __init__(self, out: Console, tokenizer: Tokenizer) -> None:
+    def __init__(self, out: Console, tokenizer: Tokenizer, bar_out: Console | None = None) -> None:
+        """Args: `out` takes the text, `bar_out` the progress bar (default: the same)."""
         from constrained_agent.model.tokenizer import StreamDecoder
 
-        self._out = out
+        self._out, self._bar_out = out, bar_out or out
         self._decoder = StreamDecoder(tokenizer)
         self._progress: Progress | None = None
 
     def prefill(self, done: int, total: int) -> None:
         """A progress bar for the prompt."""
-        if total < _SHORT_PROMPT or not self._out.is_terminal:
+        if total < _SHORT_PROMPT or not self._bar_out.is_terminal:
             return
         if self._progress is None:
             columns = (
@@ -60,7 +61,7 @@ class TokenStream:
                 MofNCompleteColumn(),
                 TimeElapsedColumn(),
             )
-            self._progress = Progress(*columns, console=self._out, transient=True)
+            self._progress = Progress(*columns, console=self._bar_out, transient=True)
             self._progress.start()
             self._progress.add_task("prompt", total=total)
         self._progress.update(self._progress.task_ids[0], completed=done)

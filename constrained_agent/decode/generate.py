@@ -90,9 +90,10 @@ def generate(
     reason: StopReason
     with model.running():
         try:
-            reused = model.prefill(prompt, on_prefill)
+            reused = model.prefill(prompt, on_prefill, deadline)
             prefilled = time.perf_counter()
-            reason = run.loop(prompt[-1])
+            late = deadline is not None and time.monotonic() >= deadline
+            reason = run.close("time_limit") if late else run.loop(prompt[-1])
         except KeyboardInterrupt:
             reason = "interrupted"
     ended = time.perf_counter()

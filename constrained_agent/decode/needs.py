@@ -17,8 +17,16 @@ class Model(Protocol):
     @property
     def logit_width(self) -> int: ...
 
-    def prefill(self, ids: Sequence[int], on_progress: Callable[[int, int], None] | None) -> int:
-        """Run all but the last id, reusing the cache for the common prefix; returns how many were reused."""
+    def prefill(
+        self,
+        ids: Sequence[int],
+        on_progress: Callable[[int, int], None] | None = None,
+        deadline: float | None = None,
+    ) -> int:
+        """Run all but the last id, reusing the cache for the common prefix; returns how many were reused.
+
+        Leaves off at `deadline` (a `time.monotonic()` value); then no pass may follow.
+        """
 
     def forward(self, ids: Sequence[int]) -> mx.array:
         """Start a pass over known ids; returns (len(ids), logit_width), not evaluated yet."""

@@ -91,21 +91,19 @@ class Steps:
 
     def loop(self, last_prompt_id: int) -> StopReason:
         """Draw tokens until the constraint, the model or a limit ends it."""
-        # One key per draw, so that a draw depends on the seed and its position alone.
-        keys = mx.random.split(mx.random.key(self.sampling.seed), max(1, self.max_tokens))  # (max_tokens, 2)
         ahead, forced = self._after([])
         self._settle(ahead, [], forced)
         if self.constraint.stopped:
             return "complete"
         logits = self.model.forward([last_prompt_id, *forced])[-1]  # (V,)
-        for key in keys:
-            if len(self.tokens) >= self.max_tokens:
-                break
+        key = mx.random.key(self.sampling.seed)
+        while len(self.tokens) < self.max_tokens:
+            key, draw_key = mx.random.split(key)
             if self.deadline is not None and time.monotonic() >= self.deadline:
-                return self._close("time_limit")
-            drawn = self._draw(logits, key)
+                return self.close("time_limit")
+            drawn = self._draw(logits, draw_key)
             if drawn is None:
-                return self._close("closed_by_budget")
+                return self.close("closed_by_budget")
             if drawn.token in self.constraint.end_ids:
                 self.end_token = drawn.token
                 return "end_token"
@@ -115,7 +113,7 @@ class Steps:
             repeating = repeats(self.tokens)
             forced = [*drawn.forced, *self._end_thinking(at_once=repeating)]
             if repeating and forced == drawn.forced:
-                return self._close("repetition")
+                return self.close("repetition")
             if len(self.tokens) < self.max_tokens:
                 logits = self._advance(drawn, forced)
         return "length"
@@ -223,7 +221,7 @@ class Steps:
         self._settle(ahead, [], closing)
         return closing
 
-    def _close(self, reason: StopReason) -> StopReason:
+    def close(self, reason: StopReason) -> StopReason:
         """End the text by the way that the constraint knows; it was kept affordable all along."""
         way = self.constraint.closing() or []
         ahead = self.constraint.copy()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from constrained_agent.grammar.toolcalls import Markers
@@ -22,6 +22,7 @@ class Fault:
 
     kind: str
     message: str
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,23 @@ class Answer:
         thinking: text of the thinking block, without its markers.
         thinking_closed: False if the block never ended; then there is neither text nor call.
         text: free text around the calls, stripped.
-        calls: the calls that could be read, in order.
-        faults: those that could not.
+        items: what it called, in order: calls, and faults in the place of those that could not be read.
     """
 
     thinking: str
     thinking_closed: bool
     text: str
-    calls: tuple[ToolCall, ...]
-    faults: tuple[Fault, ...]
+    items: tuple[ToolCall | Fault, ...]
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that could be read."""
+        return tuple(item for item in self.items if isinstance(item, ToolCall))
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Those that could not."""
+        return tuple(item for item in self.items if isinstance(item, Fault))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +104,22 @@ class AnswerReader:
         m = self._markers
         thinking, closed = "", True
         head = text.lstrip()
-        if head.startswith(m.think_open):
+        if m.thinks and head.startswith(m.think_open):
             thinking, found, text = head[len(m.think_open) :].partition(m.think_close)
             closed = bool(found)
         return self._answer(thinking, closed, _spans_of_text(text, m) if closed else [], cut)
 
     def _answer(self, thinking: str, closed: bool, spans: Sequence[_Span], cut: bool) -> Answer:
-        calls: list[ToolCall] = []
-        faults: list[Fault] = []
+        items: list[ToolCall | Fault] = []
         for span in spans:
             if span.is_call:
+                self._n_calls += 1
                 read = self._read_call(span, cut)
-                if isinstance(read, Fault):
-                    faults.append(read)
-                else:
-                    calls.append(read)
+                items.append(replace(read, call_id=self._id) if isinstance(read, Fault) else read)
         text = "".join(span.text for span in spans if not span.is_call).strip()
-        if not calls and not faults and (fault := self._unwrapped(text)):
-            faults.append(fault)
-        return Answer(thinking.strip(), closed, text, tuple(calls), tuple(faults))
+        if not items and (fault := self._unwrapped(text)):
+            items.append(fault)
+        return Answer(thinking.strip(), closed, text, tuple(items))
 
     def _read_call(self, span: _Span, cut: bool) -> ToolCall | Fault:
         if not span.closed:
@@ -131,7 +137,7 @@ class AnswerReader:
             )
         try:
             head, end = _DECODER.raw_decode(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return Fault(
                 "json_invalid", f"the call is not valid JSON: {_json_error(error)}; resend it mended"
             )
@@ -162,7 +168,7 @@ class AnswerReader:
             # Some models quote the object once more; the meaning is beyond doubt.
             try:
                 arguments = _DECODER.decode(arguments)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return Fault("wrong_shape", "arguments must be an object, not a string")
         if not isinstance(arguments, dict):
             return Fault("wrong_shape", f"arguments must be an object, not {_kind(arguments)}")
@@ -186,8 +192,11 @@ class AnswerReader:
         return None
 
     def _call(self, name: str, arguments: dict[str, Any]) -> ToolCall:
-        self._n_calls += 1
-        return ToolCall(f"call_{self._n_calls}", name, arguments)
+        return ToolCall(self._id, name, arguments)
+
+    @property
+    def _id(self) -> str:
+        return f"call_{self._n_calls}"
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -198,7 +207,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _json_error(error: ValueError) -> str:
+def _json_error(error: ValueError | RecursionError) -> str:
     """What is wrong and where, quoting the text there: positions alone mean little to a model."""
     if not isinstance(error, json.JSONDecodeError):
         return str(error)
@@ -206,7 +215,14 @@ def _json_error(error: ValueError) -> str:
     return f"{what} at position {error.pos}, near {error.doc[max(0, error.pos - 10) : error.pos + 10]!r}"
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys)
+def _integer(digits: str) -> int | float:
+    """An integer; beyond what Python reads at once (4,300 digits) it is infinite, and its schema's business."""
+    return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
+
+
+_MAX_DIGITS = 4_000
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_int=_integer)
 
 
 def _kind(value: Any) -> str:
@@ -251,7 +267,7 @@ def _structure_end(text: str) -> int:
     start = len(text) - len(text.lstrip())
     try:
         head, end = _DECODER.raw_decode(text, start)
-    except ValueError:
+    except (ValueError, RecursionError):
         return 0
     if isinstance(head, dict) and "arguments" not in head:
         # A patch line starts with +, - or a blank, so only the patch's own last line starts like this.

@@ -114,6 +114,15 @@ def closed(schema: Any) -> Any:
     return copy
 
 
+def check_choice(tools: Sequence[ToolSpec], choice: str) -> None:
+    """Refuse a choice that `turn_grammar` would refuse, before a model is loaded for it.
+
+    Raises:
+        UserError: as there.
+    """
+    _offered(tools, choice)
+
+
 def _offered(tools: Sequence[ToolSpec], choice: str) -> list[ToolSpec]:
     for tool in tools:
         if not _NAME.fullmatch(tool.name):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from constrained_agent.errors import ModelError
 from constrained_agent.messages import ToolCall, ToolSpec
@@ -36,9 +37,9 @@ class Hermes:
         self._tokenizer = tokenizer
         self.thinks = thinks
 
-    def system(self, text: str) -> list[int]:
-        """The system message: the harness's own text, markers in it count."""
-        return self._turn("system", text)
+    def system(self, *pieces: str | Untrusted) -> list[int]:
+        """The system message; markers count in the harness's own pieces."""
+        return self._turn("system", *pieces)
 
     def user(self, text: str) -> list[int]:
         """A user message; nothing in it counts as a marker."""
@@ -128,19 +129,35 @@ def difference(template: str, dialect: Hermes, tokenizer: Tokenizer) -> str | No
     Raises:
         ModelError: the template does not render at all.
     """
-    import jinja2.sandbox
+    import jinja2
+    from transformers.utils.chat_template_utils import render_jinja_template
 
-    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-    messages = [
+    messages, ids = _sample(dialect, with_call="tool_call" in template)
+    try:
+        (theirs,), _ = render_jinja_template([messages], chat_template=template, add_generation_prompt=True)
+    except (jinja2.TemplateError, TypeError) as error:
+        raise ModelError(f"the model's chat template does not render: {error}") from None
+    ours = tokenizer.decode([*ids, *dialect.open_answer(thinking=True)])
+    return None if theirs.startswith(ours) else f"the template writes {theirs!r}, the dialect {ours!r}"
+
+
+def _sample(dialect: Hermes, *, with_call: bool) -> tuple[list[dict[str, Any]], list[int]]:
+    """A small conversation as templates take it, and as the dialect renders it. Templates that know no calls
+    are compared without one."""
+    messages: list[dict[str, Any]] = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "One?"},
         {"role": "assistant", "content": "Two."},
         {"role": "user", "content": "Three?"},
     ]
-    try:
-        theirs = environment.from_string(template).render(messages=messages, add_generation_prompt=True)
-    except jinja2.TemplateError as error:
-        raise ModelError(f"the model's chat template does not render: {error}") from None
     ids = [*dialect.system("Be brief."), *dialect.user("One?"), *dialect.assistant("Two.")]
-    ours = tokenizer.decode([*ids, *dialect.user("Three?"), *dialect.open_answer(thinking=True)])
-    return None if theirs.startswith(ours) else f"the template writes {theirs!r}, the dialect {ours!r}"
+    ids += dialect.user("Three?")
+    if with_call:
+        call = ToolCall("call_1", "look", {"path": "a"})
+        function = {"name": call.name, "arguments": dict(call.arguments)}
+        messages += [
+            {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": function}]},
+            {"role": "tool", "content": "found"},
+        ]
+        ids += [*dialect.assistant("", [call]), *dialect.tool_results(["found"])]
+    return messages, ids

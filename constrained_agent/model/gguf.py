@@ -90,6 +90,26 @@ def load(path: Path, float_type: Literal["float16", "float32"]) -> Gguf:
     return Gguf(module, config, tokenizer_json, facts.get("tokenizer.chat_template"), (end_token,))
 
 
+def read_tokenizer(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The tokenizer.json text of a GGUF file and its end tokens, without making a model of it.
+
+    Raises:
+        ModelError: the file is broken, or its tokenizer is not supported.
+    """
+    import mlx.core as mx
+
+    try:
+        # Arrays are read when they are first used: here never.
+        loaded: Any = mx.load(str(path), return_metadata=True)
+        facts = {key: _plain(value) for key, value in loaded[1].items()}
+        end_token = facts["tokenizer.ggml.tokens"][facts["tokenizer.ggml.eos_token_id"]]
+        return json.dumps(_tokenizer(facts), ensure_ascii=False), (end_token,)
+    except (RuntimeError, ValueError) as error:
+        raise ModelError(f"{path} cannot be read as GGUF: {error}") from error
+    except KeyError as error:
+        raise ModelError(f"{path}: the GGUF file lacks {error.args[0]}") from error
+
+
 def _plain(value: Any) -> Any:
     """Numbers arrive as arrays of one element."""
     return value.item() if getattr(value, "size", 0) == 1 else value

@@ -46,6 +46,7 @@ class Session:
         self._limit, self._limit_is = _context_limit(loaded)
         self._cache = kv.make_prompt_cache(self._module)
         self._ids: list[int] = []
+        self._n_run = 0  # ids that passes were started on; ahead of `_ids` after an interrupt
         self._n_passes = 0
 
     @property
@@ -62,18 +63,24 @@ class Session:
         """Tokens that an answer to a prompt of `n_prompt` ids may have.
 
         Raises:
-            PromptTooLongError: none.
+            PromptTooLongError: there is none.
         """
         if n_prompt >= self._limit:
             raise PromptTooLongError(n_prompt, self._limit, self._limit_is)
         return self._limit - n_prompt
 
-    def prefill(self, ids: Sequence[int], on_progress: Callable[[int, int], None] | None = None) -> int:
+    def prefill(
+        self,
+        ids: Sequence[int],
+        on_progress: Callable[[int, int], None] | None = None,
+        deadline: float | None = None,
+    ) -> int:
         """Run all but the last id of a prompt.
 
         Args:
             ids: the whole prompt; the last id is left to `forward`, which gives the first logits.
             on_progress: called with (ids done, ids in all) after each chunk.
+            deadline: `time.monotonic()` value after which no further chunk is run.
 
         Returns:
             How many ids were in the cache already.
@@ -85,10 +92,13 @@ class Session:
         reused = self._rewind(_common_prefix(self._ids, ids[:-1]))
         done, chunk = reused, _FIRST_CHUNK
         while done < len(ids) - 1:
+            if deadline is not None and time.monotonic() >= deadline:
+                return reused
             if on_progress:
                 on_progress(done, len(ids))
             part = list(ids[done : min(done + chunk, len(ids) - 1)])
             started = time.perf_counter()
+            self._n_run += len(part)
             self._module(mx.array(part)[None], cache=self._cache)
             mx.eval([layer.state for layer in self._cache])
             self._ids += part
@@ -143,6 +153,7 @@ class Session:
                     mx.eval([layer.state for layer in self._cache])
 
     def _start(self, tokens: mx.array) -> mx.array:
+        self._n_run += tokens.size
         logits: mx.array = self._module(tokens[None], cache=self._cache)[0]  # (n, logit_width)
         mx.async_eval(logits)  # type: ignore[no-untyped-call]  # its stub has no types
         self._n_passes += 1
@@ -155,11 +166,15 @@ class Session:
 
         Layer by layer: an interrupt in the middle of a pass leaves some of them one step ahead.
         """
+        if n and n == len(self._ids) == self._n_run:
+            return n
         if n and kv.can_trim_prompt_cache(self._cache):
             extra = [layer.offset - n for layer in self._cache]
             if all(e >= 0 and layer.trim(e) == e for e, layer in zip(extra, self._cache, strict=True)):
                 del self._ids[n:]
+                self._n_run = n
                 return n
+        self._n_run = 0
         self._cache = kv.make_prompt_cache(self._module)
         self._ids.clear()
         return 0
@@ -171,8 +186,11 @@ def _context_limit(loaded: LoadedModel) -> tuple[int, str]:
     The model's own context length, or less where its KV cache would not fit beside the weights (loaded
     already) in memory.
     """
-    if mx.metal.is_available():
-        left = int(mx.device_info()["max_recommended_working_set_size"]) - loaded.n_bytes
+    if mx.default_device() == mx.Device(mx.gpu):
+        device = mx.device_info()
+        # Metal names what it recommends to keep resident, CUDA what the card has.
+        sizes = [device[key] for key in ("max_recommended_working_set_size", "total_memory") if key in device]
+        left = int(sizes[0]) - loaded.n_bytes if sizes else memory.available_bytes()
     else:
         left = memory.available_bytes()
     fitting = int(max(0, left) * _CACHE_SHARE) // max(1, loaded.kv_bytes_per_token)

@@ -112,7 +112,8 @@ class Tokenizer:
     def _check(self, special: set[int]) -> None:
         """Compare the byte table with the tokenizer's own decoder, id by id.
 
-        A grammar over wrong bytes masks the wrong tokens; better no start than that.
+        A grammar over wrong bytes masks the wrong tokens; better no start than that. The encoder is checked too:
+        one that drops or adds characters would make forced text other text.
         """
         ordinary = [token for token in range(self.vocab_size) if token not in special]
         decoded = self._plain.decode_batch([[token] for token in ordinary], skip_special_tokens=False)
@@ -122,6 +123,15 @@ class Tokenizer:
                     f"the tokenizer's token {token} decodes to {text!r}, but its bytes are "
                     f"{self.token_bytes[token]!r}: this kind of tokenizer is not supported"
                 )
+        for text in _PROBES:
+            if self.decode(found := self.encode_plain(text)) != text:
+                raise ModelError(
+                    f"the tokenizer turns {text!r} into {self.decode(found)!r}: it is not supported"
+                )
+
+
+_PROBES = ("a", " a b", "a\nb\n\n  c", "x = {1: 'y'};\t# z", "Hello, world! 123")
+"""Texts that every vocabulary for code can spell."""
 
 
 class StreamDecoder:
@@ -167,7 +177,12 @@ def _byte_table(spec: dict[str, Any], added: dict[int, str]) -> tuple[list[bytes
     table: list[bytes | None] = [None] * (1 + max([*model["vocab"].values(), *added]))
     for letters, token in model["vocab"].items():
         if token not in added:
-            table[token] = bytes(byte_of[letter] for letter in letters)
+            try:
+                table[token] = bytes(byte_of[letter] for letter in letters)
+            except KeyError as error:
+                raise ModelError(
+                    f"token {token} of the tokenizer is not byte-level: {error} stands for no byte"
+                ) from None
     for token, content in added.items():
         table[token] = content.encode()
     unused = [token for token, found in enumerate(table) if found is None]

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from constrained_agent.errors import PatchError
 from constrained_agent.patch import FilePlan, LineChange, textfile, unified_diff
 
 
@@ -52,10 +53,7 @@ class ChangeLog:
         old, new = self._first[path], self._last[path]
         if old == new:
             return
-        before = textfile.decode(old or b"", path).texts
-        after = textfile.decode(new or b"", path).texts
-        opcodes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-        changes = tuple(LineChange(a, b, c, d) for tag, a, b, c, d in opcodes if tag != "equal")
+        changes = _changes(old or b"", new or b"", path)
         yield FilePlan(
             path=path,
             action="add" if old is None else "delete" if new is None else "update",
@@ -66,6 +64,16 @@ class ChangeLog:
             removed=sum(change.old_end - change.old_start for change in changes),
             changes=changes,
         )
+
+
+def _changes(old: bytes, new: bytes, path: str) -> tuple[LineChange, ...]:
+    """The lines that differ; none of a file that is no text (one was deleted, and another added in its place)."""
+    try:
+        before, after = textfile.decode(old, path).texts, textfile.decode(new, path).texts
+    except PatchError:
+        return ()
+    opcodes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    return tuple(LineChange(a, b, c, d) for tag, a, b, c, d in opcodes if tag != "equal")
 
 
 def _paths(plan: FilePlan) -> list[str]:

@@ -34,8 +34,9 @@ class Policy:
 
     def offers(self, effect: Effect) -> bool:
         """Whether tools of this effect are on offer at all: the model is not told of the others."""
-        forbidden = self.read_only or (self.no_exec and effect == "exec")
-        return effect == "read" or not forbidden
+        if effect == "exec" and (self.no_exec or (self.ask is None and not self.yes)):
+            return False
+        return effect == "read" or not self.read_only
 
     def check(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
         """Let one call pass, asking if need be.
@@ -43,15 +44,21 @@ class Policy:
         Raises:
             ToolError: it must not run; the message tells the model what to do instead.
         """
+        if (
+            spec.effect == "exec"
+            and not self.read_only
+            and not self.no_exec
+            and not self.yes
+            and self.ask is None
+        ):
+            raise ToolError(
+                f"{spec.name} is not allowed: commands need a yes, and there is no terminal to ask on "
+                "(the person can start the run with --yes); go on without commands"
+            )
         if not self.offers(spec.effect):
             mode = "read-only" if self.read_only else "without commands"
             raise ToolError(f"{spec.name} is not allowed: this run is {mode}; go on without it")
         if spec.effect != "exec" or self.yes:
             return
-        if self.ask is None:
-            raise ToolError(
-                f"{spec.name} is not allowed: commands need a yes, and there is no terminal to ask on "
-                "(the person can start the run with --yes); go on without commands"
-            )
-        if not self.ask(spec, arguments):
+        if self.ask is not None and not self.ask(spec, arguments):
             raise ToolError(f"the person refused this {spec.name} call; do not repeat it, go on another way")

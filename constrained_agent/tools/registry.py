@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -25,6 +26,9 @@ MAX_VIOLATIONS, MAX_VIOLATION_CHARS = 3, 200
 
 MAX_ERROR_CHARS = 4_000
 """Of one error, about 1,200 tokens: it may quote a path or a pattern of any length."""
+
+MIN_COMMAND_S = 1.0
+"""What a command gets though the run's time is over: the last tests should still be able to pass."""
 
 APPLY_PATCH = ToolSpec(
     name="apply_patch",
@@ -63,7 +67,13 @@ class Tools:
     def __init__(self, workspace: Workspace, policy: Policy) -> None:
         self._workspace, self._policy = workspace, policy
         self._log = ChangeLog()
+        self._deadline: float | None = None
         self.specs: tuple[ToolSpec, ...] = tuple(spec for spec, _ in _TABLE if policy.offers(spec.effect))
+
+    def start_run(self, deadline: float | None) -> None:
+        """Count changes anew; commands end at `deadline` (a `time.monotonic()` value) at the latest."""
+        self._log = ChangeLog()
+        self._deadline = deadline
 
     def run(self, call: ToolCall) -> ToolResult:
         """Check a call's arguments and permission, run it, and put its outcome or error into a result.
@@ -99,7 +109,7 @@ class Tools:
 
         No permission is asked: the person gave the command.
         """
-        result = shell.exec_command(self._workspace.root, command, shell.MAX_TIMEOUT_S)
+        result = shell.exec_command(self._workspace.root, command, self._seconds(shell.MAX_TIMEOUT_S))
         passed = result.exit_code == 0 and not result.timed_out
         text = f"tests {'passed' if passed else 'failed'}: {command}\n{_encodable(shell.report(result))}"
         return ToolResult("tests", passed, text, "" if passed else "tests_failed", asdict(result))
@@ -113,9 +123,20 @@ class Tools:
             if spec.name == call.name:
                 _check_arguments(spec, call.arguments)
                 self._policy.check(spec, call.arguments)
-                return run(self._workspace, call.arguments)
+                arguments = dict(call.arguments)
+                if spec.effect == "exec":
+                    arguments["timeout_s"] = self._seconds(
+                        arguments.get("timeout_s", shell.DEFAULT_TIMEOUT_S)
+                    )
+                return run(self._workspace, arguments)
         names = ", ".join(spec.name for spec in self.specs)
         raise ToolError(f"there is no tool {call.name!r}; the tools are: {names}", "unknown_tool")
+
+    def _seconds(self, wanted: float) -> float:
+        """A command's time, or what the run has left if that is less."""
+        if self._deadline is None:
+            return wanted
+        return max(MIN_COMMAND_S, min(wanted, self._deadline - time.monotonic()))
 
 
 def _list_dir(workspace: Workspace, arguments: Mapping[str, Any]) -> _Outcome:

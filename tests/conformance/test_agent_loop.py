@@ -40,7 +40,7 @@ def play(tiny_runtime, tmp_path, case, **settings):
         before = turns.index(REWRITE)
         prefill = agent.model.prefill
 
-        def rewritten(ids, on_progress=None):
+        def rewritten(ids, on_progress=None, deadline=None):
             if len(agent.model.prompts) == before:
                 (root / "f.txt").write_text("one\nand more\n")
             return prefill(ids, on_progress)

@@ -35,12 +35,10 @@ def test_results_go_back_with_their_calls_and_history_only_grows(tiny_runtime, r
     agent = ScriptedAgent(tiny_runtime, root, [call("read_file", path="f.txt"), ONE_TO_TWO, "ok"])
     agent.run()
     first, second, third = agent.model.prompts
-    head = len(tiny_runtime.dialect.open_answer(thinking=False))
     assert second[: len(first)] == first
     assert third[: len(second)] == second
     assert "│one" in agent.prompt_text(1)[len(agent.prompt_text(0)) :]
     assert '{"name": "apply_patch"}' in agent.prompt_text(2)
-    assert head
 
 
 def test_usage_adds_up(tiny_runtime, root):
@@ -134,8 +132,16 @@ def test_tests_that_go_on_failing_end_the_run(tiny_runtime, root):
 
 
 def test_tests_run_at_the_end_whatever_ended_it(tiny_runtime, root):
-    result = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO], max_turns=1, test_command=TEST_COMMAND).run()
-    assert (result.exit_reason, result.tests_passed, result.succeeded) == ("max_turns", True, True)
+    """Also where the last turn ran none, and where a call after a test run may have changed the outcome."""
+    looks = ScriptedAgent(
+        tiny_runtime, root, [call("list_dir", path=".")], max_turns=1, test_command=TEST_COMMAND
+    ).run()
+    assert (looks.exit_reason, looks.tests_passed, looks.succeeded) == ("max_turns", False, False)
+    breaks = [ONE_TO_TWO, call("exec_command", command="echo one > f.txt")]
+    broken = ScriptedAgent(tiny_runtime, root, breaks, max_turns=2, test_command=TEST_COMMAND).run()
+    assert (broken.exit_reason, broken.tests_passed) == ("max_turns", False)
+    mended = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO], max_turns=1, test_command=TEST_COMMAND).run()
+    assert (mended.exit_reason, mended.tests_passed, mended.succeeded) == ("max_turns", True, True)
 
 
 def test_read_only_offers_no_tool_that_writes(tiny_runtime, root):
@@ -272,3 +278,132 @@ def test_files_that_hold_markers_are_read_edited_and_written_byte_for_byte(tiny_
     assert {token for token in shown if token in specials} <= allowed
     im_end = tiny_runtime.tokenizer.special("<|im_end|>")
     assert shown.count(im_end) == 2  # the end of the call's message and of the result's
+
+
+def test_turns_draw_differently(tiny_runtime, root):
+    """Equal prompts need not give equal answers: the seed is shifted by the turn's number."""
+    from constrained_agent.agent.turn import Decoding, take_turn
+    from constrained_agent.decode.sampling import Sampling
+
+    decoding = Decoding("grammar", Sampling(temperature=1.0, seed=3), 20)
+    history = tiny_runtime.dialect.user("hi")
+    reader = tiny_runtime.reader([])
+
+    def tokens(number):
+        return take_turn(tiny_runtime, history, [], "none", decoding, reader, number=number).generation.tokens
+
+    assert tokens(1) == tokens(1) != tokens(2)
+
+
+def test_thinking_is_read_apart_and_no_call_hides_in_it(tiny_runtime, root):
+    quoted = call("exec_command", command="touch bad").replace("tool_call>", "tool-call>")
+    thought = f"<think>\nI could call {quoted} but no.\n</think>\n\n"
+    agent = ScriptedAgent(
+        tiny_runtime, root, [thought + ONE_TO_TWO, "<think>\nDone.\n</think>\n\nok"], thinking=True
+    )
+    result = agent.run()
+    assert (result.exit_reason, result.answer) == ("done", "ok")
+    assert (root / "f.txt").read_text() == "two\n"
+    assert "but no." in agent.events[1]["thinking"]
+    assert not (root / "bad").exists()
+
+
+def test_a_conversation_that_outgrows_the_context_ends_with_its_result(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "ok"])
+    room = agent.model.room
+
+    def smaller(n_prompt):
+        from constrained_agent.errors import PromptTooLongError
+
+        if agent.model.prompts:
+            raise PromptTooLongError(n_prompt, 100, "the context of tiny")
+        return room(n_prompt)
+
+    agent.model.room = smaller
+    result = agent.run()
+    assert (result.exit_reason, result.changed_files) == ("token_budget", ("f.txt",))
+    assert "context of tiny" in result.last_error
+    assert agent.events[-1]["event"] == "end"
+
+
+def test_a_first_prompt_that_is_too_long_is_the_callers_error(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, ["ok"])
+    agent.model.context_limit = 50
+    with pytest.raises(UserError, match="the prompt has"):
+        agent.run()
+
+
+def test_an_interrupt_after_a_tool_ran_keeps_its_result(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "ok"], watcher=InterruptOn("call_ended"))
+    result = agent.run()
+    assert (result.exit_reason, result.changed_files) == ("interrupted", ("f.txt",))
+    assert [event["event"] for event in agent.events] == ["start", "turn", "result", "end"]
+    agent.agent._watcher = NoWatcher()
+    agent.run("Go on.")
+    assert "the patch is applied" in agent.prompt_text(1)
+
+
+def test_an_interrupt_between_answer_and_call_leaves_no_call_open(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "ok"], watcher=InterruptOn("turn_ended"))
+    assert agent.run().exit_reason == "interrupted"
+    assert (root / "f.txt").read_text() == "one\n"
+    assert [event["event"] for event in agent.events] == ["start", "turn", "end"]
+    agent.agent._watcher = NoWatcher()
+    agent.run("Go on.")
+    assert "interrupted by the person" in agent.prompt_text(1)
+
+
+def test_results_come_in_the_order_of_the_calls(tiny_runtime, root):
+    bad = '<tool_call>\n{"name": "list_dir", "arguments": {"path": "\\d"}}\n</tool_call>'
+    both = f"{bad}\n{call('read_file', path='f.txt')}"
+    agent = ScriptedAgent(tiny_runtime, root, [both, "ok"], level="off")
+    agent.run()
+    shown = agent.prompt_text(1)[len(agent.prompt_text(0)) :]
+    assert shown.index("invalid escape") < shown.index("│one")
+    results = [event for event in agent.events if event["event"] == "result"]
+    assert [result["call_id"] for result in results] == ["call_1", "call_2"]
+
+
+def test_a_printed_patch_gets_one_reminder_and_no_result(tiny_runtime, root):
+    printed = "*** Begin Patch\n*** Delete File: f.txt\n*** End Patch"
+    agent = ScriptedAgent(tiny_runtime, root, [printed, printed], level="off")
+    result = agent.run()
+    assert (result.exit_reason, result.failures) == ("done", {"no_wrapper": 1})
+    assert "<tool_response>" not in agent.prompt_text(1)
+    assert (root / "f.txt").exists()
+
+
+def test_half_a_surrogate_pair_does_not_break_the_record(tiny_runtime, root):
+    half = '<tool_call>\n{"name": "list_dir", "arguments": {"path": "\\ud800"}}\n</tool_call>'
+    agent = ScriptedAgent(tiny_runtime, root, [half, "ok"], level="off")
+    result = agent.run()
+    assert result.exit_reason == "done"
+    assert sum(result.failures.values()) == 1
+    assert agent.events[1]["calls"][0]["arguments"] == {"path": "\ud800"}
+
+
+def test_a_call_repeated_after_words_is_no_repeat(tiny_runtime, root):
+    look = call("list_dir", path=".")
+    agent = ScriptedAgent(tiny_runtime, root, [look, look, "", look, "ok"], level="off")
+    assert agent.run().exit_reason == "done"
+
+
+def test_the_time_limit_ends_commands_and_tests_too(tiny_runtime, root):
+    agent = ScriptedAgent(
+        tiny_runtime,
+        root,
+        [call("exec_command", command="sleep 1000")],
+        time_limit_s=2,
+        test_command="sleep 1000",
+    )
+    result = agent.run()
+    assert (result.exit_reason, result.tests_passed) == ("time_limit", False)
+
+
+def test_a_second_run_counts_anew(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "Done.", "Nothing more."])
+    first, second = agent.run(), agent.run("Anything else?")
+    assert first.changed_files == ("f.txt",)
+    assert (second.changed_files, second.diff, second.turns) == ((), "", 1)
+    head = tiny_runtime.dialect.open_answer(thinking=False)
+    assert sum(second.prompt_parts.values()) + len(head) == len(agent.model.prompts[2])

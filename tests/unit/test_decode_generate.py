@@ -9,7 +9,7 @@ from constrained_agent.decode.generate import generate
 from constrained_agent.decode.needs import Unconstrained
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.errors import BudgetError, DeadEndError, DecodeError, MatcherError
-from constrained_agent.grammar.sources import Grammar, from_regex
+from constrained_agent.grammar.sources import Grammar, from_regex, load
 from tests.fakes import ScriptedModel
 
 PROMPT = [151644, 872, 198]
@@ -196,6 +196,7 @@ def test_the_cache_holds_what_was_run(tiny_runtime):
     grammar = lark(tiny_runtime, 'start: /( [a-z]+)+/ "\\nend of it all" ')
     done = generate(tiny_runtime.session, grammar, PROMPT, sampling=Sampling(temperature=1.0), max_tokens=20)
     held = tiny_runtime.session.ids
+    assert len(held) > len(PROMPT)
     assert held == (*PROMPT, *done.tokens)[: len(held)]
     again = generate(
         tiny_runtime.session,
@@ -210,3 +211,78 @@ def test_the_cache_holds_what_was_run(tiny_runtime):
 def test_an_empty_prompt_is_refused(tiny_runtime):
     with pytest.raises(ValueError, match="at least one"):
         generate(tiny_runtime.session, lark(tiny_runtime, "start: /a/"), [], sampling=GREEDY, max_tokens=1)
+
+
+def test_the_draws_do_not_depend_on_the_limit(tiny_runtime):
+    def draw(max_tokens):
+        grammar = tiny_runtime.grammar_constraint(from_regex("[a-z ]{5,200}"))
+        sampling = Sampling(temperature=1.0, top_k=50, seed=1)
+        return generate(
+            tiny_runtime.session, grammar, PROMPT, sampling=sampling, max_tokens=max_tokens
+        ).tokens
+
+    assert draw(40)[:15] == draw(41)[:15] == draw(60)[:15]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_pipelined_and_plain_passes_give_the_same_text(tiny_runtime, monkeypatch, temperature):
+    """The next pass may be queued on a token that is still being drawn, or wait for it."""
+    from constrained_agent.model.session import Session
+
+    queued = []
+    right = Session.forward_lazy
+
+    def draw():
+        grammar = tiny_runtime.grammar_constraint(load("apply_patch_strict"))
+        sampling = Sampling(temperature=temperature, seed=5)
+        return generate(tiny_runtime.session, grammar, PROMPT, sampling=sampling, max_tokens=40).tokens
+
+    def plain(session, token):
+        queued.append(1)
+        logits = session.forward([int(token.item())])
+        session._ids.pop()
+        return logits
+
+    pipelined = draw()
+    monkeypatch.setattr(Session, "forward_lazy", plain)
+    assert draw() == pipelined
+    assert queued
+    assert right
+
+
+def test_a_few_allowed_tokens_are_drawn_as_by_the_whole_mask(tiny_runtime, monkeypatch):
+    from constrained_agent.decode import steps
+
+    def draw():
+        grammar = tiny_runtime.grammar_constraint(from_regex("(red|green|blue) (cat|dog|bird)"))
+        return generate(tiny_runtime.session, grammar, PROMPT, sampling=GREEDY, max_tokens=40).tokens
+
+    gathered = draw()
+    monkeypatch.setattr(steps, "_GATHER_LIMIT", 0)
+    assert draw() == gathered
+
+
+def test_generation_from_a_worker_thread(tiny_runtime):
+    import threading
+
+    grammar = tiny_runtime.grammar_constraint(load("apply_patch_strict"))
+
+    def draw():
+        sampling = Sampling(temperature=1.0, top_k=20, top_p=0.9, seed=5)
+        return generate(tiny_runtime.session, grammar, PROMPT, sampling=sampling, max_tokens=40).tokens
+
+    here, there = draw(), []
+    worker = threading.Thread(target=lambda: there.append(draw()))
+    worker.start()
+    worker.join()
+    assert there == [here]
+    assert draw() == here
+
+
+def test_the_deadline_ends_a_long_prompt(tiny_runtime):
+    prompt = list(range(1000, 3000))
+    grammar = tiny_runtime.grammar_constraint(load("apply_patch_strict"))
+    done = generate(
+        tiny_runtime.session, grammar, prompt, sampling=GREEDY, max_tokens=40, deadline=time.monotonic()
+    )
+    assert (done.stop_reason, done.complete, done.model_steps) == ("time_limit", True, 0)

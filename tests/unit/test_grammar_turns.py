@@ -219,3 +219,20 @@ def test_open_objects_are_closed_and_others_left_alone():
     assert result["properties"]["a"]["properties"]["type"] == {"const": {"type": "object"}}
     assert result["properties"]["b"]["items"]["additionalProperties"] is True
     assert "additionalProperties" not in given
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_nesting_beyond_reason_is_a_fault_not_a_crash(opening):
+    raw = '<tool_call>\n{"name": "read_file", "arguments": ' + opening * 3000 + "\n</tool_call>"
+    answer = AnswerReader(TOOLS, Markers(False)).read_text(raw)
+    assert [fault.kind for fault in answer.faults] == ["json_invalid"]
+
+
+def test_an_integer_beyond_reason_still_reads():
+    raw = '<tool_call>\n{"name": "read_file", "arguments": {"path": ' + "9" * 5000 + "}}\n</tool_call>"
+    assert len(AnswerReader(TOOLS, Markers(False)).read_text(raw).calls) == 1
+
+
+def test_thinking_markers_are_text_for_a_model_that_does_not_think():
+    answer = AnswerReader(TOOLS, Markers(False)).read_text("<think> is a tag.")
+    assert (answer.thinking_closed, answer.text) == (True, "<think> is a tag.")

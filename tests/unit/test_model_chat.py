@@ -87,6 +87,26 @@ def test_a_template_of_another_dialect_is_told_apart(tiny_runtime, dialect):
     )
 
 
+TOOLS = CHATML.replace(
+    "m['content'] + '<|im_end|>",
+    "m['content'] + (CALL if m.tool_calls else '') + '<|im_end|>",
+)
+HERMES_CALL = """'<tool_call>\n{"name": "look", "arguments": {"path": "a"}}\n</tool_call>'"""
+
+
+def test_a_template_with_other_calls_is_told_apart(tiny_runtime, dialect):
+    """Messages alike, calls not: such a model would be led astray as well."""
+    xml = TOOLS.replace("CALL", "'<tool_call>\n<function=look>\n</function>\n</tool_call>'")
+    assert "function=look" in difference(xml, dialect, tiny_runtime.tokenizer)
+    results = "{% if m.role == 'tool' %}<|im_start|>user\n<tool_response>\n{{ m.content }}\n</tool_response>"
+    results += "<|im_end|>\n{% else %}"
+    hermes = TOOLS.replace("CALL", HERMES_CALL).replace(
+        "{{ '<|im_start|>' + m['role']", results + "{{ '<|im_start|>' + m['role']", 1
+    )
+    hermes = hermes.replace("{% endfor %}", "{% endif %}{% endfor %}")
+    assert difference(hermes, dialect, tiny_runtime.tokenizer) is None
+
+
 def test_a_template_that_does_not_render_is_named(tiny_runtime, dialect):
     with pytest.raises(ModelError, match="does not render"):
         difference("{{ raise_exception('no') }}", dialect, tiny_runtime.tokenizer)

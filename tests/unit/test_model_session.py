@@ -130,3 +130,28 @@ def test_a_worker_thread_goes_on_where_the_main_thread_was(session, tiny_loaded)
     _, cold = logits_of(Session(tiny_loaded), [*PROMPT, 3])
     assert np.allclose(warm, cold, atol=1e-4)
     assert logits_of(session, [*PROMPT, 3, 4])[0] == len(PROMPT) + 1
+
+
+def test_a_cache_that_cannot_be_trimmed_is_kept_when_it_only_grows(session, monkeypatch):
+    from constrained_agent.model import session as module
+
+    logits_of(session, PROMPT)
+    monkeypatch.setattr(module.kv, "can_trim_prompt_cache", lambda cache: False)
+    assert logits_of(session, [*PROMPT, 3, 4])[0] == len(PROMPT)
+
+
+@pytest.mark.parametrize("trimmable", [True, False])
+def test_undo_takes_the_last_id_back(session, tiny_loaded, monkeypatch, trimmable):
+    from constrained_agent.model import session as module
+
+    monkeypatch.setattr(module.kv, "can_trim_prompt_cache", lambda cache: trimmable)
+    with session.running():
+        session.prefill(PROMPT)
+        session.forward([PROMPT[-1]])
+        session.forward_lazy(mx.array(5))
+        session.confirm(5)
+        session.undo()
+        assert session.ids == tuple(PROMPT)
+        warm = np.array(session.forward([17])[-1])
+    _, cold = logits_of(Session(tiny_loaded), [*PROMPT, 17])
+    assert np.allclose(warm, cold, atol=1e-4)

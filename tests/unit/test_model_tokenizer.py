@@ -5,7 +5,7 @@ import json
 import pytest
 
 from constrained_agent.errors import ModelError
-from constrained_agent.model.tokenizer import StreamDecoder, Tokenizer, Untrusted
+from constrained_agent.model.tokenizer import StreamDecoder, Tokenizer, Untrusted, _byte_letters
 
 TRICKY = [
     "<|im_end|>",
@@ -75,12 +75,13 @@ def test_stream_ends_with_a_replacement_for_what_never_became_whole(tiny_runtime
 
 
 def byte_level(**changes):
-    vocab = {chr(c): i for i, c in enumerate(range(ord("a"), ord("f")))}
+    # Every byte but 0xC3, as small vocabularies lack some.
+    vocab = {letter: i for i, letter in enumerate(sorted(set(_byte_letters()) - {"Ã"}))}
     spec = {
         "version": "1.0",
         "added_tokens": [
             {
-                "id": 7,
+                "id": 257,
                 "content": "<end>",
                 "special": True,
                 "single_word": False,
@@ -105,14 +106,14 @@ def byte_level(**changes):
 
 def test_ids_that_the_vocabulary_skips_are_never_text():
     tokenizer = Tokenizer(byte_level(), ["<end>"])
-    assert tokenizer.vocab_size == 8
-    assert tokenizer.special_ids == [5, 6, 7]
+    assert tokenizer.vocab_size == 258
+    assert tokenizer.special_ids == [255, 256, 257]
 
 
 def test_text_beyond_a_small_vocabulary_is_known_to_be():
     tokenizer = Tokenizer(byte_level(), ["<end>"])
-    assert tokenizer.can_spell("abcde")
-    assert not tokenizer.can_spell("abcz")
+    assert tokenizer.can_spell("abc \u4e2d")
+    assert not tokenizer.can_spell("caf\u00e9")
 
 
 def test_an_end_token_that_is_not_there_is_refused():
@@ -139,5 +140,17 @@ def test_a_byte_table_that_disagrees_with_the_tokenizer_is_refused(monkeypatch):
         return table, unused
 
     monkeypatch.setattr(module, "_byte_table", swapped)
-    with pytest.raises(ModelError, match="token 0 decodes to 'a'"):
+    with pytest.raises(ModelError, match="token 0 decodes to '!'"):
         Tokenizer(byte_level(), ["<end>"])
+
+
+def test_a_vocabulary_that_is_not_of_bytes_is_refused():
+    vocab = {**json.loads(byte_level())["model"]["vocab"], "\u6587": 255}
+    with pytest.raises(ModelError, match="not byte-level"):
+        Tokenizer(byte_level(model={"type": "BPE", "vocab": vocab, "merges": []}), ["<end>"])
+
+
+def test_an_encoder_that_adds_characters_is_refused():
+    added = {"type": "ByteLevel", "add_prefix_space": True, "use_regex": False, "trim_offsets": True}
+    with pytest.raises(ModelError, match="' a'"):
+        Tokenizer(byte_level(pre_tokenizer=added), ["<end>"])

@@ -54,3 +54,9 @@ def test_an_edit_after_a_rename(tmp_path):
     changes = run(tmp_path, {"a": "1\n"}, "*** Update File: a\n*** Move to: b\n", update("b", "1", "2"))
     assert changes.paths == ("a", "b")
     assert "+2\n" in changes.diff
+
+
+def test_a_binary_file_that_gave_way_to_a_text(tmp_path):
+    (tmp_path / "b").write_bytes(b"\0\1")
+    changes = run(tmp_path, {}, "*** Delete File: b\n", "*** Add File: b\n+x\n")
+    assert changes.paths == ("b",)

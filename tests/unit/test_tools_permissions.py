@@ -27,7 +27,7 @@ def _no(spec: ToolSpec, arguments: Mapping[str, Any]) -> bool:
 @pytest.mark.parametrize(
     ("policy", "offered", "allowed"),
     [
-        (Policy(), "read write exec", "read write"),  # nobody to ask
+        (Policy(), "read write", "read write"),  # nobody to ask
         (Policy(ask=_yes), "read write exec", "read write exec"),
         (Policy(ask=_no), "read write exec", "read write"),
         (Policy(yes=True), "read write exec", "read write exec"),

@@ -56,7 +56,8 @@ class TestSpecs:
         [
             (Policy(read_only=True), {"exec_command", "apply_patch"}),
             (Policy(no_exec=True), {"exec_command"}),
-            (Policy(), set()),
+            (Policy(), {"exec_command"}),
+            (Policy(yes=True), set()),
         ],
     )
     def test_forbidden_tools_are_not_on_offer(
