@@ -1,0 +1,135 @@
+"""`run` on the command line, over a scripted model."""
+
+import copy
+import json
+
+import pytest
+
+from constrained_agent.cli import run as module
+from constrained_agent.cli.app import run
+from tests.agents import call, patch_call
+from tests.fakes import ScriptedModel
+
+ONE_TO_TWO = patch_call("*** Update File: f.txt\n@@\n-one\n+two\n")
+
+
+@pytest.fixture
+def repo(tmp_path):
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    (folder / "f.txt").write_text("one\n")
+    return folder
+
+
+@pytest.fixture
+def command(tiny_runtime, repo, monkeypatch, capsys):
+    """Runs a command line with a model that gives these answers; returns (exit code, stdout, stderr)."""
+
+    def go(answers, *arguments):
+        runtime = copy.copy(tiny_runtime)
+        runtime.session = ScriptedModel(tiny_runtime.tokenizer, tiny_runtime.session.logit_width, answers)
+        monkeypatch.setattr(module, "load_runtime", lambda name: runtime)
+        code = run(["run", "--repo", str(repo), "--temperature", "0", *arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return go
+
+
+def test_prints_diff_and_answer_on_stdout_and_the_rest_on_stderr(command):
+    code, out, err = command([ONE_TO_TWO, "Done."], "Change it.")
+    assert code == 0
+    assert out.endswith("-one\n+two\nDone.\n")
+    assert "apply_patch" in err
+    assert "done: tests not run; changed files: f.txt" in err
+
+
+def test_json_is_one_line(command):
+    code, out, _ = command(
+        [ONE_TO_TWO, "Done."], "Change it.", "--json", "--test-command", "grep -q two f.txt"
+    )
+    result = json.loads(out)
+    assert (code, result["exit_reason"], result["tests_passed"]) == (0, "done", True)
+    assert set(result["usage"]) == {
+        "prompt_tokens",
+        "reused_tokens",
+        "generated_tokens",
+        "forced_tokens",
+        "model_steps",
+    }
+
+
+def test_failing_tests_fail_the_run(command):
+    code, _, err = command(["Done."] * 5, "Change it.", "--test-command", "false")
+    assert code == 1
+    assert "tests failed" in err
+
+
+def test_read_only_and_no_exec(command, repo):
+    code, _, err = command(["I only looked."], "Look.", "--read-only")
+    assert (code, "commands are off" in err) == (0, False)
+    code, _, err = command([], "x", "--read-only", "--first-tool", "apply_patch")
+    assert code == 2
+    assert "not on offer" in err
+    assert (repo / "f.txt").read_text() == "one\n"
+
+
+def test_without_a_terminal_commands_are_off_and_said_to_be(command):
+    code, _, err = command(["ok"], "x")
+    assert code == 0
+    assert "commands are off" in err
+    code, _, err = command([call("exec_command", command="echo hi"), "ok"], "x", "--yes")
+    assert code == 0
+    assert "commands are off" not in err
+    assert "exit code 0" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "a TASK is needed"),
+        (("x", "--file", "nope.txt"), "--file nope.txt"),
+        (("x", "--file", "../secret"), "--file ../secret"),
+        (("x", "--first-tool", "jump"), "there are:"),
+        (("x", "--transcript", "/nowhere/t.jsonl"), "--transcript"),
+        (("x", "--temperature", "nan"), "--temperature"),
+        (("x", "--max-turns", "0"), "--max-turns"),
+        (("x", "--constraint", "tight"), "--constraint"),
+    ],
+)
+def test_wrong_calls_are_told_before_a_model_is_loaded(command, monkeypatch, arguments, says):
+    code, out, err = command([], *arguments)
+    assert (code, out) == (2, "")
+    assert says in err
+    assert "Traceback" not in err
+
+
+def test_too_little_memory_is_told_before_a_download(monkeypatch, capsys):
+    from constrained_agent.model import fetch, memory
+
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2_000_000_000)
+    monkeypatch.setattr(fetch, "fetch", lambda *args, **more: pytest.fail("fetched"))
+    code = run(["run", "x", "--model", "qwen3-8b-4bit"])
+    assert code == 2
+    assert "needs about 6.3 GB of memory" in capsys.readouterr().err
+
+
+class TestTheQuestion:
+    def ask(self, monkeypatch, error):
+        import click
+
+        def confirm(*args, **more):
+            try:
+                raise error
+            except type(error):
+                raise click.Abort from None
+
+        monkeypatch.setattr(module.click, "confirm", confirm)
+        return module._ask(type("Spec", (), {"name": "exec_command"}), {"command": "ls"})
+
+    def test_end_of_input_is_a_no(self, monkeypatch):
+        assert self.ask(monkeypatch, EOFError()) is False
+
+    def test_ctrl_c_interrupts_the_run(self, monkeypatch):
+        with pytest.raises(KeyboardInterrupt):
+            self.ask(monkeypatch, KeyboardInterrupt())
