@@ -7,16 +7,34 @@ import unicodedata
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from constrained_agent.grammar import trace
+from constrained_agent.grammar import tokens, trace
 from constrained_agent.grammar.expected import Expected
+from constrained_agent.grammar.matcher import Vocabulary
 from constrained_agent.grammar.prefix import Report
 from constrained_agent.grammar.sources import Grammar
+from constrained_agent.messages import ToolSpec
 
 if TYPE_CHECKING:
     from constrained_agent.grammar.crosscheck import Opinion
+    from constrained_agent.grammar.findings import Finding
 
 _LINE_WIDTH = 100  # columns of the offending line that are shown, around the caret
 _SHOWN = 300  # characters of a completion or literal that a person is shown
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """What a text is checked against.
+
+    Attributes:
+        grammar: the grammar.
+        specials: names of special tokens that it may use.
+        tools: of a whole turn's grammar, the tools on offer.
+    """
+
+    grammar: Grammar
+    specials: tuple[str, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +44,20 @@ class View:
     report: Report
     data: bytes
     steps: list[trace.Step] | None = None
+    tokens: list[tokens.TokenStep] | None = None
     opinion: Opinion | None = None
 
-    def with_trace(self, grammar: Grammar) -> View:
-        return replace(self, steps=trace.steps(self.data, grammar))
+    def with_trace(self, language: Language) -> View:
+        return replace(self, steps=trace.steps(self.data, language.grammar, specials=language.specials))
 
-    def with_second_opinion(self, grammar: Grammar) -> View:
+    def with_tokens(self, language: Language, vocabulary: Vocabulary) -> View:
+        made = tokens.token_steps(self.data, language.grammar, vocabulary, specials=language.specials)
+        return replace(self, tokens=made)
+
+    def with_second_opinion(self, language: Language) -> View:
         from constrained_agent.grammar.crosscheck import second_opinion  # lark takes 0.1 s to import
 
-        return replace(self, opinion=second_opinion(self.data, grammar))
+        return replace(self, opinion=second_opinion(self.data, language.grammar))
 
     @property
     def contradicted(self) -> bool:
@@ -45,16 +68,31 @@ class View:
         result = self.report.as_json()
         if self.steps is not None:
             result["trace"] = [asdict(step) for step in self.steps]
+        if self.tokens is not None:
+            result["tokens"] = [asdict(step) for step in self.tokens]
         if self.opinion is not None:
             result["cross_check"] = {**asdict(self.opinion), "contradicts": self.contradicted}
         return result
 
     def as_text(self) -> str:
         rows = [] if self.steps is None else [*_traced(self.steps), ""]
+        if self.tokens is not None:
+            rows += [*_tokenized(self.tokens), ""]
         rows += _reported(self.report, self.data)
         if self.opinion is not None:
             rows.append(f"lark:       {_compared(self.opinion, self.contradicted)}")
         return "\n".join(rows)
+
+
+def linted(findings: list[Finding], name: str) -> str:
+    """Findings for a person: place and message, then how it reads when mended."""
+    if not findings:
+        return f"{name}: nothing found"
+    rows = []
+    for one in findings:
+        rows.append(f"{name}:{one.line}:{one.column}: {one.code}: {one.message}")
+        rows += [f"    mended: {one.example}"] * bool(one.example)
+    return "\n".join(rows)
 
 
 def _reported(report: Report, data: bytes) -> list[str]:
@@ -110,6 +148,27 @@ def _traced(steps: list[trace.Step]) -> list[str]:
         character = quoted(step.text)
         padding = " " * max(0, 12 - _width(character))
         rows.append(f"{step.byte:6} {place:>10}  {character}{padding} {'  '.join(marks)}")
+    return rows
+
+
+def _tokenized(steps: list[tokens.TokenStep]) -> list[str]:
+    n_forced = sum(step.forced for step in steps)
+    rows = [
+        f"{len(steps)} tokens, {n_forced} forced",
+        "  byte   line:col  token                 allowed",
+    ]
+    for step in steps:
+        marks = [f"{step.n_allowed:7,}"]
+        marks += ["forced"] * step.forced
+        marks += ["could end here"] * step.could_end
+        marks += ["REFUSED"] * (not step.taken)
+        if not step.forced and step.examples:
+            marks.append("e.g. " + " ".join(map(quoted, step.examples)))
+        token = quoted(step.text)
+        place = f"{step.line}:{step.column}"
+        rows.append(
+            f"{step.byte:6} {place:>10}  {token}{' ' * max(0, 20 - _width(token))} {'  '.join(marks)}"
+        )
     return rows
 
 

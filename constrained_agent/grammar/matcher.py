@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from constrained_agent.errors import GrammarError, MatcherError
 from constrained_agent.grammar import schemas
+from constrained_agent.grammar.engine_words import first_line, reason_of
 from constrained_agent.grammar.sources import Grammar
 
 # Above LLGuidance's defaults (2,000 items in a row; 50,000 items, 200,000 fuel a step): large tool sets and
@@ -25,7 +26,6 @@ _MAX_ITEMS_IN_ROW = 100_000
 _STEP_MAX_ITEMS = 1_000_000
 _STEP_LEXER_FUEL = 5_000_000
 _INITIAL_LEXER_FUEL = 20_000_000
-_MAX_REASON = 600  # characters of an error message
 
 
 class Vocabulary(Protocol):
@@ -173,7 +173,7 @@ class Matcher:
             if not self._ll.consume_token(token):
                 raise MatcherError(
                     f"{self.grammar.name} does not allow token {token} "
-                    f"{self.tokenizer.describe([token])} here: {_first_line(self._ll.get_error())}"
+                    f"{self.tokenizer.describe([token])} here: {first_line(self._ll.get_error())}"
                 )
 
     def accepted_prefix(self, tokens: Sequence[int]) -> int:
@@ -229,7 +229,7 @@ class Matcher:
 
     def _check(self) -> None:
         if self._ll.is_error():
-            raise MatcherError(f"{self.grammar.name}: {_first_line(self._ll.get_error())}")
+            raise MatcherError(f"{self.grammar.name}: {first_line(self._ll.get_error())}")
 
 
 def validate(grammar: Grammar, tokenizer: EngineTokenizer) -> list[str]:
@@ -241,12 +241,16 @@ def validate(grammar: Grammar, tokenizer: EngineTokenizer) -> list[str]:
     Raises:
         GrammarError: it does not compile.
     """
-    is_error, messages = llguidance.LLMatcher.validate_grammar_with_warnings(
-        _serialized(grammar), tokenizer.ll, limits=_limits()
-    )
+    is_error, messages = _validated(grammar, tokenizer)
     if is_error:
         raise _compile_error(grammar, messages[0], tokenizer)
-    return list(messages)
+    return messages
+
+
+def _validated(grammar: Grammar, tokenizer: EngineTokenizer) -> tuple[bool, list[str]]:
+    """Whether a grammar is refused, and the engine's messages."""
+    text = _serialized(grammar)
+    return llguidance.LLMatcher.validate_grammar_with_warnings(text, tokenizer.ll, limits=_limits())  # type: ignore[no-any-return]
 
 
 def _limits() -> llguidance.LLParserLimits:
@@ -268,7 +272,7 @@ def _serialized(grammar: Grammar) -> str:
     try:
         return str(build(grammar.text))
     except ValueError as error:
-        raise GrammarError(grammar.name, _first_line(str(error))) from None
+        raise GrammarError(grammar.name, first_line(str(error))) from None
 
 
 def _compile_error(grammar: Grammar, message: str, tokenizer: EngineTokenizer) -> GrammarError:
@@ -276,31 +280,13 @@ def _compile_error(grammar: Grammar, message: str, tokenizer: EngineTokenizer) -
 
     def refusal(schema: Any) -> str:
         """Why the engine refuses a part of a schema."""
-        part = Grammar("part", "json_schema", json.dumps(schema))
-        is_error, messages = llguidance.LLMatcher.validate_grammar_with_warnings(
-            _serialized(part), tokenizer.ll, limits=_limits()
-        )
-        return _reason(messages[0]) if is_error else ""
+        is_error, messages = _validated(Grammar("part", "json_schema", json.dumps(schema)), tokenizer)
+        return reason_of(messages[0]) if is_error else ""
 
     placed = re.match(r"(?:at )?(\d+)\((\d+)\): ", message)
     if placed and grammar.kind == "lark":
-        return GrammarError(grammar.name, _reason(message[placed.end() :]), int(placed[1]), int(placed[2]))
-    reason = _reason(message[placed.end() :] if placed else message)
+        return GrammarError(grammar.name, reason_of(message[placed.end() :]), int(placed[1]), int(placed[2]))
+    reason = reason_of(message[placed.end() :] if placed else message)
     if grammar.kind == "json_schema":
         reason = schemas.explained(reason, grammar.text, refusal)
     return GrammarError(grammar.name, reason)
-
-
-def _reason(message: str) -> str:
-    """The engine's words on one line, without its excerpt of the grammar."""
-    message = message.partition("<backtrace>")[0]  # the engine caught a panic of its own
-    lines = [line.strip() for line in message.split("\n")]
-    kept = [line for line in lines if line and not re.match(r"\d+ \||\^+$|<state>", line)]
-    reason = "; ".join(kept).replace(":;", ":") or "unknown reason"
-    if len(reason) > _MAX_REASON:  # it quotes the whole pattern
-        reason = f"{reason[: _MAX_REASON // 2]} … {reason[-_MAX_REASON // 2 :]}"
-    return reason
-
-
-def _first_line(message: str) -> str:
-    return message.split("\n", 1)[0]

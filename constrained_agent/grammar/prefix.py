@@ -15,7 +15,7 @@ from constrained_agent.grammar.characters import describe
 from constrained_agent.grammar.cursor import Cursor, State
 from constrained_agent.grammar.expected import END_OF_TEXT, Expected, expected_next
 from constrained_agent.grammar.sources import Grammar
-from constrained_agent.grammar.walk import byte_matcher, feed, on_deep_stack
+from constrained_agent.grammar.walk import byte_matcher, feed, guarded
 
 Status = Literal["complete", "prefix", "invalid"]
 
@@ -104,9 +104,11 @@ def check(
 
     Raises:
         GrammarError: the grammar does not compile.
+        UserError: it takes too much time or memory; the work then goes on in a daemon thread until the process
+            ends.
         MatcherError: the engine met one of its limits within the text.
     """
-    return on_deep_stack(lambda: _checked(data, grammar, specials, max_expected))
+    return guarded(lambda: _checked(data, grammar, specials, max_expected), grammar, len(data))
 
 
 def _checked(data: bytes, grammar: Grammar, specials: Sequence[str], max_expected: int | None) -> Report:

@@ -19,6 +19,9 @@ Kind = Literal["lark", "json_schema", "regex"]
 # The decoder's JSON: what `json.dumps` writes, so that keys are forced and no whitespace can run away.
 _COMPACT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
+_MAX_NESTING = 120  # LLGuidance's own limit for JSON is 128
+_MAX_NAME = 60  # characters of a regex in messages
+
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
@@ -76,24 +79,54 @@ def from_json_schema_file(file: str, *, compact: bool = False) -> Grammar:
     Raises:
         UserError: the file is missing, not UTF-8 or not JSON.
     """
-    try:
-        schema = json.loads(read_text(Path(file)))
-    except json.JSONDecodeError as error:
-        raise UserError(f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
-    except (RecursionError, ValueError) as error:  # nested too deep; a number of thousands of digits
-        raise UserError(f"{file}: JSON that Python does not read: {error}") from None
-    return from_json_schema(schema, name=file, compact=compact)
+    return from_json_schema(read_json(Path(file)), name=file, compact=compact)
 
 
 def from_regex(pattern: str) -> Grammar:
     """A grammar of the texts that a regular expression (Rust syntax, whole text) matches."""
-    return Grammar(f"regex /{pattern}/", "regex", pattern)
+    shown = pattern if len(pattern) <= _MAX_NAME else pattern[:_MAX_NAME] + "…"
+    return Grammar(f"regex /{shown}/", "regex", pattern)
 
 
 def compacted(schema: dict[str, Any]) -> dict[str, Any]:
     """A copy of the schema that asks LLGuidance for the decoder's whitespace (key `x-guidance`)."""
     given = schema.get("x-guidance")
     return {**schema, "x-guidance": {**(given if isinstance(given, dict) else {}), **_COMPACT}}
+
+
+def read_json(file: Path) -> Any:
+    """The value in a JSON file.
+
+    Raises:
+        UserError: the file cannot be read, or is not JSON; the message names line and column.
+    """
+    try:
+        value = json.loads(read_text(file))
+    except json.JSONDecodeError as error:
+        raise UserError(f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    except (RecursionError, ValueError) as error:  # nested too deep; a number of thousands of digits
+        raise UserError(f"{file}: JSON that Python does not read: {error}") from None
+    if _nested_deeper(value, _MAX_NESTING):
+        raise UserError(
+            f"{file}: JSON nested more than {_MAX_NESTING} deep: the grammar engine reads no more"
+        )
+    return value
+
+
+def _nested_deeper(value: Any, levels: int) -> bool:
+    """Whether a JSON value has more levels; not recursive, since Python's own stack is the danger."""
+    layer = [value]
+    for _ in range(levels + 1):
+        inner: list[Any] = []
+        for item in layer:
+            if isinstance(item, dict):
+                inner += item.values()
+            elif isinstance(item, list):
+                inner += item
+        if not inner:
+            return False
+        layer = inner
+    return True
 
 
 def read_text(file: Path) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from constrained_agent.errors import MatcherError
 from constrained_agent.grammar.matcher import Matcher
 from constrained_agent.grammar.sources import Grammar
-from constrained_agent.grammar.walk import byte_matcher, on_deep_stack, parts
+from constrained_agent.grammar.walk import byte_matcher, guarded, parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,9 @@ def steps(data: bytes, grammar: Grammar, *, specials: Sequence[str] = ()) -> lis
 
     Raises:
         GrammarError: the grammar does not compile.
+        UserError: it takes too much time or memory.
     """
-    return on_deep_stack(lambda: list(_walked(byte_matcher(grammar, specials), data, specials)))
+    return guarded(lambda: list(_walked(byte_matcher(grammar, specials), data, specials)), grammar, len(data))
 
 
 def _walked(matcher: Matcher, data: bytes, specials: Sequence[str]) -> Iterator[Step]:

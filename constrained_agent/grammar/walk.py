@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import re
+import resource
+import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import lru_cache
 from typing import TypeVar
 
+from constrained_agent.errors import UserError
 from constrained_agent.grammar.matcher import EngineTokenizer, Matcher, byte_tokenizer
 from constrained_agent.grammar.sources import Grammar
 
@@ -17,6 +23,13 @@ T = TypeVar("T")
 # Address space, of which only what is used costs memory; enough for the 65,525 symbols of the largest grammar.
 _STACK_BYTES = 512 << 20
 _STACK_SIZE_LOCK = threading.Lock()  # the size of the next thread's stack is a setting of the whole process
+# A grammar that people work with compiles in under 2 s; the time for a text is twenty times what is usual.
+_LIMIT_S = 30.0
+_LIMIT_S_PER_BYTE = 20e-6
+_LIMIT_BYTES = 3 << 30
+_LIMIT_BYTES_PER_BYTE = 2_000  # the engine keeps its history
+_POLL_S = 0.1
+_TOO_COSTLY = "the grammar is too costly (huge repetition counts, or names that double at each step)"
 _CHUNK = 1 << 16  # tokens handed to the engine at once: bounds the lists, not the text
 
 
@@ -66,8 +79,55 @@ def parts(data: bytes, specials: Sequence[str]) -> list[tuple[bytes, int | None]
     return [(part, ids.get(part)) for part in re.split(b"(" + pattern + b")", data) if part]
 
 
-def on_deep_stack(job: Callable[[], T]) -> T:
-    """Run a job on a thread whose stack holds the engine's recursion.
+def guarded(job: Callable[[], T], grammar: Grammar, n_bytes: int = 0) -> T:
+    """Run a job on a grammar that a person handed over: it can neither end nor hang the process.
+
+    The engine offers no bound on compiling or looking ahead, so time and memory are watched from outside. A job
+    that is given up goes on in its daemon thread: report and exit, do not go on to the next grammar. If it still
+    runs then, the exit code is 2.
+
+    Args:
+        job: compiles and walks; runs on a thread with a deep stack.
+        grammar: named in messages.
+        n_bytes: size of the text; long ones get more time and memory.
+
+    Raises:
+        UserError: no end within the limits.
+    """
+    outcome = _started(job)
+    n_seconds = _LIMIT_S + n_bytes * _LIMIT_S_PER_BYTE
+    most_bytes = _peak_bytes() + _LIMIT_BYTES + n_bytes * _LIMIT_BYTES_PER_BYTE
+    deadline = time.monotonic() + n_seconds
+    while True:
+        try:
+            return outcome.result(timeout=_POLL_S)
+        except TimeoutError:
+            if outcome.done():
+                raise  # the job's own
+        if time.monotonic() > deadline:
+            excess = f"no answer within {n_seconds:.0f} s"
+        elif _peak_bytes() > most_bytes:
+            excess = f"it takes more than {_LIMIT_BYTES >> 30} GB"
+        else:
+            continue
+        atexit.register(_leave, outcome)
+        raise UserError(f"{grammar.name}: {_TOO_COSTLY}: {excess}")
+
+
+def _leave(outcome: Future[T]) -> None:
+    """End the process at once if a job still runs.
+
+    Python's own way out ends a daemon thread when it comes back from the engine, which crashes in the engine's
+    frames.
+    """
+    if not outcome.done():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(2)
+
+
+def _started(job: Callable[[], T]) -> Future[T]:
+    """Start a job on a thread whose stack holds the engine's recursion.
 
     On the usual stack a chain of a few thousand rules ends the whole process.
     """
@@ -85,7 +145,13 @@ def on_deep_stack(job: Callable[[], T]) -> T:
             threading.Thread(target=run, daemon=True).start()
         finally:
             threading.stack_size(before)
-    return outcome.result()
+    return outcome
+
+
+def _peak_bytes() -> int:
+    """The most memory that the process has ever held."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak << 10
 
 
 @lru_cache(maxsize=8)

@@ -13,6 +13,7 @@ import pytest
 
 from constrained_agent.cli.check_view import View
 from constrained_agent.grammar import prefix, sources
+from constrained_agent.model import cards, weights
 
 BEGIN = "*** Begin Patch\n"
 GOOD = BEGIN + "*** Delete File: a\n*** End Patch\n"
@@ -108,8 +109,17 @@ def test_files_standard_input_and_grammars(tmp_path: Path) -> None:
         (["--grammar", "nosuch"], "apply_patch, apply_patch_strict"),
         (["--json-schema", "nosuch.json"], "nosuch.json: cannot be read"),
         (["--regex", "("], "does not compile: invalid regex"),
-        (["--regex", "a", "--grammar", "apply_patch"], "give one of --grammar, --json-schema and --regex"),
+        (["--regex", "a", "--grammar", "apply_patch"], "--grammar and --regex contradict each other"),
         (["--compact"], "--compact goes with --json-schema"),
+        (["--tools", "nosuch.json"], "nosuch.json: cannot be read"),
+        (["--tool-choice", "auto"], "--tool-choice goes with --tools"),
+        (["--markers", "text"], "--markers goes with --tools"),
+        (["--think"], "--think goes with --tools"),
+        (["--model", "smollm2-135m"], "--model goes with --tokens"),
+        (["--tokens", "--model", "no/such/folder"], "no/such/folder"),
+        (["--lint", "--trace"], "--lint looks at the grammar alone"),
+        (["--lint", "a"], "--lint looks at the grammar alone"),
+        (["--regex", "a", "--html", "no/such/folder/x.html"], "x.html: cannot be written"),
         (["a", "b"], "unexpected extra argument"),
         (["--nosuch"], "No such option"),
     ],
@@ -199,6 +209,114 @@ def test_cross_check(tmp_path: Path) -> None:
     silent = check("--cross-check", "--regex", "a", text="a")
     assert silent.returncode == 0
     assert b"has no opinion" in silent.stdout
+
+
+TOOLS = [
+    {"name": "read_file", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}},
+    {"name": "apply_patch", "freeform": True, "parameters": {"properties": {"patch": {"type": "string"}}}},
+]
+CALL = '<tool_call>\n{"name": "read_file", "arguments": {"path": "</tool_call>"}}\n</tool_call>'
+
+
+@pytest.fixture
+def tools_file(tmp_path: Path) -> str:
+    (tmp_path / "tools.json").write_text(json.dumps([{"type": "function", "function": TOOLS[0]}, TOOLS[1]]))
+    return str(tmp_path / "tools.json")
+
+
+@pytest.mark.parametrize("markers", ["token", "text"])
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (CALL, 0),
+        ("Hi\n" + CALL, 0),
+        (f'<tool_call>\n{{"name": "apply_patch"}}\n{GOOD}</tool_call>', 0),
+        (CALL[:-12], 3),
+        (CALL.replace("read_file", "write_file"), 1),
+    ],
+)
+def test_a_whole_answer(tools_file: str, markers: str, text: str, code: int) -> None:
+    assert check("--tools", tools_file, "--markers", markers, text=text).returncode == code
+
+
+def test_flags_of_a_whole_answer(tools_file: str) -> None:
+    thinking = "<think>\nhm, <tool_call>\n</think>\n\n"
+    assert check("--tools", tools_file, "--think", text=thinking + CALL).returncode == 0
+    assert check("--tools", tools_file, "--think", text=CALL).returncode == 1
+    assert check("--tools", tools_file, "--tool-choice", "required", text="Hi").returncode == 1
+    assert check("--tools", tools_file, "--tool-choice", "nosuch").returncode == 2
+    assert check("--tools", tools_file, "--think", "--markers", "text").returncode == 2
+
+    made = last_line(check("--tools", tools_file, "--trace", "--json", text="Hi <tool_call>"))
+    assert made["expected"] == ["\n"]
+    assert made["forced"] == '\n{"name": "'
+    assert made["trace"][-1]["text"] == "<tool_call>"
+    assert made["completion"].endswith("</tool_call>")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("[]", "at least one tool"),
+        ("{", "not JSON"),
+        ('[{"name": 1}]', "entry 0 is not a tool"),
+        ('[{"name": "a b"}]', "tool name 'a b'"),
+        ('[{"name": "a"}, {"name": "a"}]', "a second tool named 'a'"),
+        ('[{"name": "a", "parameters": []}, {"name": "b", "parameters": [1]}]', "entry 1"),
+        ('[{"name": "a", "freeform": true}]', "needs exactly one property"),
+        (
+            '[{"name": "a"}, {"name": "b", "parameters": {"properties": {"x": {"not": {}}}}}]',
+            'parameters of tool b: does not compile: unsupported keyword "not" at #/properties/x',
+        ),
+    ],
+)
+def test_tools_files_that_are_wrong(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "t.json").write_text(content)
+
+    run = check("--tools", str(tmp_path / "t.json"))
+
+    assert (run.returncode, run.stdout) == (2, b"")
+    assert words in run.stderr.decode()
+    assert b"Traceback" not in run.stderr
+
+
+def test_lint(tmp_path: Path, tools_file: str) -> None:
+    (tmp_path / "g.lark").write_text('start: ("list" | "listen") "ed"')
+
+    clean = check("--lint", "--tools", tools_file, "--json")
+    assert (clean.returncode, last_line(clean)) == (0, {"ok": True, "findings": []})
+
+    run = check("--lint", "--grammar", str(tmp_path / "g.lark"), "--json")
+    assert run.returncode == 1
+    assert "g.lark:1:9: prefix_terminals: " in run.stdout.decode()
+    assert "    mended: " in run.stdout.decode()
+    (found,) = last_line(run)["findings"]
+    assert found.keys() == {"code", "line", "column", "message", "example"}
+
+
+def test_tokens_of_a_model(tiny_qwen3_dir: Path, tools_file: str) -> None:
+    run = check("--tokens", "--json", "--model", str(tiny_qwen3_dir), "--tools", tools_file, text=CALL)
+
+    assert run.returncode == 0
+    steps = last_line(run)["tokens"]
+    assert "".join(step["text"] for step in steps) == CALL
+    assert [step["text"] for step in (steps[0], steps[-1])] == ["<tool_call>", "</tool_call>"]
+    assert all(step["n_allowed"] >= 1 and step["taken"] for step in steps)
+    assert [step["text"] for step in steps if step["forced"]][:3] == ["\n", '{"', "name"]
+    assert f"{len(steps)} tokens, " in run.stdout.decode()
+
+
+def test_tokenizers_load_without_weights(tiny_qwen3_dir: Path) -> None:
+    card, tokenizer = weights.load_tokenizer(cards.resolve(str(tiny_qwen3_dir)))
+
+    assert (card.markers, tokenizer.vocab_size) == ("token", 151_669)
+
+
+def test_page(tmp_path: Path) -> None:
+    run = check("--html", str(tmp_path / "out.html"), text=BEGIN + "x")
+
+    assert run.returncode == 1
+    assert "Refused at line 2, column 1" in (tmp_path / "out.html").read_text(encoding="utf-8")
 
 
 def test_check_loads_no_model_code() -> None:
