@@ -60,5 +60,7 @@ class RunResult:
 
     @property
     def succeeded(self) -> bool:
-        """The tests decide where there are any; else a finished answer counts."""
-        return self.exit_reason == "done" if self.tests_passed is None else self.tests_passed
+        """The tests decide where there are any and something was done; else a finished answer counts."""
+        if self.tests_passed is None or not self.changed_files:
+            return self.exit_reason == "done"
+        return self.tests_passed

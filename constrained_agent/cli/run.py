@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -77,8 +78,7 @@ def command(**flags: Any) -> int:
 
 
 def _run(flags: Flags) -> int:
-    if flags.task is None and not sys.stdin.isatty():
-        raise click.UsageError("a TASK is needed where there is no terminal to ask on")
+    _check(flags)
     tools = _tools(flags)
     names = [tool.name for tool in tools.specs]
     if flags.first_tool is not None and flags.first_tool not in names:
@@ -106,6 +106,22 @@ def _run(flags: Flags) -> int:
         watcher=RunView(runtime.tokenizer),
     )
     return _converse(agent, flags) if flags.task is None else _once(agent, flags, flags.task)
+
+
+def _check(flags: Flags) -> None:
+    """Refuse what makes no sense, before anything is loaded."""
+    if flags.task is None and not sys.stdin.isatty():
+        raise click.UsageError("a TASK is needed where there is no terminal to ask on")
+    if flags.task is not None and not flags.task.strip():
+        raise click.UsageError("the TASK is empty")
+    if flags.test_command is not None and not flags.test_command.strip():
+        raise click.UsageError("--test-command is empty")
+    if flags.time_limit_s is not None and not math.isfinite(flags.time_limit_s):
+        raise click.UsageError(f"--time-limit-s {flags.time_limit_s}: a number of seconds is needed")
+    if flags.first_tool and flags.constraint == "off":
+        raise click.UsageError(
+            "--first-tool needs a constraint: with --constraint off nothing holds the model to it"
+        )
 
 
 def _tools(flags: Flags) -> Tools:
@@ -141,7 +157,7 @@ def _settings(flags: Flags, card: Card) -> Settings:
 
 
 def _once(agent: Agent, flags: Flags, task: str) -> int:
-    result = agent.run(task, flags.file)
+    result = agent.run(task, tuple(dict.fromkeys(flags.file)))
     _report(result, flags)
     if result.exit_reason == "interrupted":
         return 130
@@ -150,7 +166,7 @@ def _once(agent: Agent, flags: Flags, task: str) -> int:
 
 def _converse(agent: Agent, flags: Flags) -> int:
     """Tasks from the terminal until end of input."""
-    files = flags.file
+    files = tuple(dict.fromkeys(flags.file))
     while True:
         try:
             task = click.prompt("task", err=True)
@@ -172,6 +188,8 @@ def _report(result: RunResult, flags: Flags) -> None:
     if flags.as_json:
         click.echo(json.dumps({**asdict(result), "seed": flags.seed, "constraint": flags.constraint}))
         return
+    if sys.stdout.isatty() and sys.stderr.isatty():
+        return  # it stands on this screen already
     if result.diff:
         click.echo(result.diff, nl=False)
     if result.answer:
@@ -179,7 +197,8 @@ def _report(result: RunResult, flags: Flags) -> None:
 
 
 def _ask(spec: ToolSpec, arguments: Mapping[str, Any]) -> bool:
-    shown = " ".join(str(value) for value in arguments.values())
+    # As Python writes strings: a command must not be able to redraw the question.
+    shown = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
     try:
         return click.confirm(f"run {spec.name}: {shown}", default=False, err=True)
     except click.Abort as error:

@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS = (
     click.option("--model", metavar="NAME", help="Model card, hub id OWNER/NAME, or folder."),
     click.option("--max-tokens", type=click.IntRange(1), default=2048, show_default=True, help="Per answer."),
-    click.option("--seed", type=click.IntRange(0), default=0, show_default=True),
+    click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True),
     click.option(
         "--temperature", type=click.FloatRange(0), help="0 = most likely token. Default: the card's."
     ),

@@ -40,6 +40,11 @@ def _tool(file: str, index: int, entry: Any) -> ToolSpec:
         raise UserError(
             f'{file}: entry {index}: "parameters" of {tool["name"]!r} is not a JSON schema object'
         )
+    if parameters.get("type", "object") != "object":
+        raise UserError(
+            f'{file}: entry {index}: "parameters" of {tool["name"]!r} is of type {parameters["type"]!r}; '
+            "a call's arguments are an object"
+        )
     freeform = tool.get("freeform") is True
     properties = parameters.get("properties")
     if freeform and not (isinstance(properties, dict) and len(properties) == 1):

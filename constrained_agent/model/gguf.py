@@ -7,6 +7,7 @@ left to do here is naming, shapes, and the tokenizer that such a file carries in
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,9 @@ def load(path: Path, float_type: Literal["float16", "float32"]) -> Gguf:
     try:
         loaded: Any = mx.load(str(path), return_metadata=True)
     except (RuntimeError, ValueError) as error:
-        raise ModelError(f"{path} cannot be read as GGUF: {error}") from error
+        # mlx's reader opens the file for reading and writing.
+        hint = "" if os.access(path, os.W_OK) else f"; mlx needs to write to it: chmod u+w {path}, or copy it"
+        raise ModelError(f"{path} cannot be read as GGUF: {error}{hint}") from error
     arrays, metadata = loaded
     facts = {key: _plain(value) for key, value in metadata.items()}
     try:

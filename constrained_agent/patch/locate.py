@@ -61,6 +61,7 @@ class Searcher:
         wanted: list[str] = []
         for hunk in hunks:
             wanted += hunk.old()
+            wanted += hunk.new() if hunk.headers else []
             wanted += [spelling for header in hunk.headers for spelling, _ in _spellings(header)]
         self.index = LineIndex(texts, wanted)
         self._starting_with: dict[str, list[int]] = {}
@@ -81,12 +82,24 @@ class Searcher:
             return self._at_end(old, heads)
         for domain in [None] if heads is None else self._domains(heads, with_header=True):
             level, hits = self._strictest(old, domain)
+            if hits and heads is not None and self._is_elsewhere(hunk, hits, heads):
+                return Miss("context_not_found")
             if len(hits) == 1:
                 return Place(hits[0], level)
             if hits:
                 later = [hit for hit in hits if hit >= after] if heads is None else []
                 return Place(later[0], level) if len(later) == 1 else Miss("ambiguous", tuple(hits))
         return Miss("context_not_found", tuple(self._strictest(old, None)[1]))
+
+    def _is_elsewhere(self, hunk: Hunk, hits: list[int], heads: list[int]) -> bool:
+        """Whether the old lines stand only beyond the header's block, and the block holds the new ones already.
+
+        Then the hunk was applied before, and what is left beyond the block is a lookalike.
+        """
+        block = [(head, max(head + 2, self._blocks.end(head))) for head in heads]
+        if _within(hits, block) or not any(line.strip() for line in hunk.new()):
+            return False
+        return bool(_within(self.index.hits(hunk.new(), Level.EXACT), block))
 
     def _place_of_additions(self, hunk: Hunk, heads: list[int] | None) -> Place | Miss:
         if heads is None or hunk.end_of_file:

@@ -15,8 +15,16 @@ from constrained_agent.model import backend, blas, fetch
 NAMES = {
     *("constrained-agent", "python", "system", "cpu", "memory", "mlx", "blas", "mlx-lm", "llguidance"),
     *("transformers", "tokenizers", "huggingface-hub", "lark", "default model", "memory for it"),
-    *("model cache", "hub cache", "git", "bash"),
+    *("model cache", "hub cache", "git", "bash", "interrupted patch"),
 }
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`doctor` mends what a patch left in the current folder: not in this checkout, and not from a test."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
@@ -112,6 +120,8 @@ def test_installation_without_its_data(report, monkeypatch: pytest.MonkeyPatch, 
 def test_cache_that_cannot_be_written(report, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: False)
     code, checks = report()
-    assert code == 0
+    assert code == 1
+    assert checks["interrupted patch"]["status"] == "broken", "without a journal no patch can be written"
+    assert checks["model cache"]["status"] == "lack"
     assert checks["model cache"]["mend"] == "export CONSTRAINED_AGENT_CACHE=FOLDER"
     assert checks["hub cache"]["mend"] == "export HF_HOME=FOLDER"

@@ -95,6 +95,10 @@ def test_without_a_terminal_commands_are_off_and_said_to_be(command):
         (("x", "--temperature", "nan"), "--temperature"),
         (("x", "--max-turns", "0"), "--max-turns"),
         (("x", "--constraint", "tight"), "--constraint"),
+        (("",), "TASK is empty"),
+        (("x", "--test-command", " "), "--test-command"),
+        (("x", "--time-limit-s", "nan"), "--time-limit-s"),
+        (("x", "--first-tool", "apply_patch", "--constraint", "off"), "--constraint off"),
     ],
 )
 def test_wrong_calls_are_told_before_a_model_is_loaded(command, monkeypatch, arguments, says):
@@ -133,3 +137,24 @@ class TestTheQuestion:
     def test_ctrl_c_interrupts_the_run(self, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             self.ask(monkeypatch, KeyboardInterrupt())
+
+
+def test_a_command_cannot_redraw_the_question(monkeypatch):
+    asked = []
+    monkeypatch.setattr(module.click, "confirm", lambda text, **more: asked.append(text))
+    spec = type("Spec", (), {"name": "exec_command"})
+    module._ask(spec, {"command": "rm -rf ~ #\r\x1b[2Krun exec_command: ls\n", "timeout_s": 5})
+    assert asked == [r"run exec_command: command='rm -rf ~ #\r\x1b[2Krun exec_command: ls\n', timeout_s=5"]
+
+
+def test_errors_have_their_json_too(command, capsys):
+    code, out, err = command([], "x", "--file", "nope.txt", "--json")
+    assert code == 2
+    assert json.loads(out) == {"ok": False, "error": {"message": err.removeprefix("error: ").strip()}}
+
+
+def test_tests_that_pass_by_themselves_do_not_make_an_unfinished_run_a_success(command):
+    code, out, _ = command(
+        [call("list_dir", path=".")], "x", "--max-turns", "1", "--test-command", "true", "--json"
+    )
+    assert (code, json.loads(out)["exit_reason"], json.loads(out)["tests_passed"]) == (1, "max_turns", True)

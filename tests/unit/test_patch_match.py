@@ -33,6 +33,21 @@ def test_hits_agree_with_the_reference() -> None:
             assert index.hits(lines, level) == naive_hits(texts, lines, level)
 
 
+@pytest.mark.parametrize("n_words", [3, 40])
+def test_the_hundredth_search_agrees_too(n_words: int) -> None:
+    """After some searches, the rarest line says where to look, if it is rare."""
+    rng = random.Random(n_words)
+    words = [f"{i}" for i in range(n_words)]
+    texts = [*rng.choices(words, k=500), "last"]
+    index = LineIndex(texts, [*words, "last", "nowhere"])
+    for n in range(150):
+        start = rng.randrange(490)
+        lines = texts[start : start + rng.randint(1, 6)] if n % 10 else [rng.choice(words), "nowhere", "last"]
+        expected = naive_hits(texts, lines, Level.TRIMMED)
+        assert index.hits(lines, Level.TRIMMED) == expected
+        assert index.hits(lines, Level.TRIMMED, 2) == expected[:2]
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 63, 64, 65, 66, 130])
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_many_hits_and_the_limit(n: int, length: int) -> None:
@@ -212,3 +227,30 @@ def test_additions_alone() -> None:
     assert locate("h\nh", hunk("+z", headers=("h",))) == Miss("ambiguous", (0, 1), "h")
     assert Searcher([], [hunk("+z")]).locate(hunk("+z")) == Place(0, Level.EXACT)
     assert locate("h\ny", hunk("+z", headers=("-1,2 +1,3",))) == Place(2, Level.EXACT)
+
+
+@pytest.mark.parametrize(
+    ("text", "hunk"),
+    [
+        ("def f():\n    return 1\n\ndef g():\n    return 1\n", "@@ def f():\n-    return 1\n+    return 2\n"),
+        (
+            "class A:\n    def run(self):\n        return 1\nclass B:\n    def run(self):\n        return 1\n",
+            "@@ class A:\n@@     def run(self):\n-        return 1\n+        return 2\n",
+        ),
+        ("[cpu]\nmax = 10\n[mem]\nmax = 10\n", "@@ [cpu]\n-max = 10\n+max = 20\n"),
+    ],
+)
+def test_a_patch_sent_again_does_not_slide_into_the_next_block(tmp_path, text, hunk):
+    """The header's block holds the new lines already; a lookalike beyond it is not what is meant."""
+    from constrained_agent.errors import PatchError
+    from constrained_agent.patch import parse
+    from constrained_agent.tools.workspace import Workspace
+
+    (tmp_path / "f").write_text(text)
+    workspace = Workspace(tmp_path)
+    patch = parse(f"*** Begin Patch\n*** Update File: f\n{hunk}*** End Patch").patch
+    workspace.apply(patch)
+    once = (tmp_path / "f").read_text()
+    with pytest.raises(PatchError, match="already_applied"):
+        workspace.apply(patch)
+    assert (tmp_path / "f").read_text() == once
