@@ -19,8 +19,9 @@ from typing import Literal
 import click
 
 from constrained_agent import __version__, resources
-from constrained_agent.errors import ModelError
+from constrained_agent.errors import ModelError, PatchError
 from constrained_agent.model import backend, blas, cards, fetch, memory
+from constrained_agent.tools.workspace import Workspace
 
 Status = Literal["ok", "lack", "broken"]
 """lack: something would be better. broken: the agent cannot work."""
@@ -39,10 +40,13 @@ class Check:
     mend: str = ""
 
 
-@click.command(help="Say what this machine has and lacks. Exit code 1 if something that is needed is broken.")
+@click.command(
+    help="Say what this machine has and lacks, after undoing what an interrupted patch left in this folder. "
+    "Exit code 1 if something that is needed is broken."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
 def command(as_json: bool) -> int:
-    checks = [*_machine(), *_backend(), *_packages(), *_model(), *_folders(), *_programs()]
+    checks = [*_interrupted(), *_machine(), *_backend(), *_packages(), *_model(), *_folders(), *_programs()]
     broken = any(check.status == "broken" for check in checks)
     if as_json:
         click.echo(json.dumps({"ok": not broken, "checks": [dataclasses.asdict(check) for check in checks]}))
@@ -53,6 +57,19 @@ def command(as_json: bool) -> int:
         if check.mend:
             click.echo(f"{'':<{width + 8}}  -> {check.mend}")
     return int(broken)
+
+
+def _interrupted() -> Iterator[Check]:
+    try:
+        found = Workspace(".").recover()
+    except PatchError as error:
+        no_journal = "XDG_STATE_HOME" in error.reason
+        mend = "export XDG_STATE_HOME=FOLDER" if no_journal else "constrained-agent doctor"
+        yield Check("interrupted patch", "broken", error.reason, mend)
+    else:
+        yield Check(
+            "interrupted patch", "ok", "one was undone here, or its rest removed" if found else "none here"
+        )
 
 
 def _machine() -> Iterator[Check]:

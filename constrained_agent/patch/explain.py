@@ -6,6 +6,7 @@ They go back into the context of a small model, so each is at most a dozen lines
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -228,6 +229,10 @@ def file_not_found(path: str, names: Callable[[], Iterable[str]] | None, *, upda
     text = "there is no such file"
     if near:
         text += f"; did you mean {' or '.join(near)}?"
+        if unicodedata.normalize("NFC", near[0]) == unicodedata.normalize("NFC", path):
+            marks = ", ".join([f"U+{ord(char):04X}" for char in near[0] if unicodedata.combining(char)])
+            spelled = f"with the combining {marks}" if marks else "without combining characters"
+            text += f" (that looks the same, but is spelled {spelled}: copy the name)"
     if update:
         text += f"; to create it, use *** Add File: {path}"
     return PatchError("file_not_found", text, path=path)

@@ -1,7 +1,8 @@
 """Where a run of lines occurs in a file, at four levels of exactness.
 
 Lines that a patch speaks of become one character each, all others a common one; a file is then one string and
-a search is `str.find`, which is linear and runs in C.
+a search is `str.find`, which is linear and runs in C. For a patch of many hunks even that would add up to hunks
+times lines: then the rarest line of each run says where to look.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _FOLD = {
     0x2026: "...",
 }
 _FINDS_BEFORE_SCAN = 64
+_FINDS_BEFORE_PLACES = 32
+_MAX_PLACES = 100  # of its rarest line, at which a run is looked for; with more, `find` is as quick
 
 
 def fold(text: str) -> str:
@@ -74,6 +77,7 @@ class LineIndex:
         self._wanted = list(wanted)
         self._keys: dict[Level, Sequence[str]] = {Level.EXACT: texts}
         self._strings: dict[Level, tuple[dict[str, str], str]] = {}
+        self._places: dict[Level, dict[str, list[int]]] = {}
         self._found: dict[tuple[Level, str, int], list[int]] = {}
 
     def keys(self, level: Level) -> Sequence[str]:
@@ -94,13 +98,35 @@ class LineIndex:
         Raises:
             KeyError: a line was not announced as wanted.
         """
-        alphabet, haystack = self._string(level)
+        alphabet, _ = self._string(level)
         needle = "".join([alphabet[_KEYS[level](line)] for line in lines])
         # Many hunks ask for the same header or the same common line.
         asked = level, needle, limit
         if asked not in self._found:
-            self._found[asked] = _occurrences(haystack, needle, limit)
+            self._found[asked] = self._search(level, needle, limit)
         return self._found[asked]
+
+    def _search(self, level: Level, needle: str, limit: int) -> list[int]:
+        haystack = self._string(level)[1]
+        if len(self._found) >= _FINDS_BEFORE_PLACES:
+            rarest, places = self._rarest(level, needle)
+            if len(places) <= _MAX_PLACES:
+                shift = needle.index(rarest)
+                starts = [at - shift for at in places if at >= shift]
+                return [start for start in starts if haystack.startswith(needle, start)][:limit]
+        return _occurrences(haystack, needle, limit)
+
+    def _rarest(self, level: Level, needle: str) -> tuple[str, list[int]]:
+        """The line of a run that stands in the file least often, and where it does."""
+        if level not in self._places:
+            alphabet, haystack = self._string(level)
+            places: dict[str, list[int]] = {char: [] for char in alphabet.values()}
+            for at, char in enumerate(haystack):
+                if char != "\0":
+                    places[char].append(at)
+            self._places[level] = places
+        rarest = min(dict.fromkeys(needle), key=lambda char: len(self._places[level][char]))
+        return rarest, self._places[level][rarest]
 
     def _string(self, level: Level) -> tuple[dict[str, str], str]:
         if level not in self._strings:

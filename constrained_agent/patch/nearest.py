@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import heapq
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -59,13 +60,22 @@ def similar_lines(texts: Sequence[str], line: str, n: int = 3) -> list[int]:
 
 
 def near_names(path: str, names: Iterable[str], n: int = 3) -> list[str]:
-    """Existing files that a wrong path may mean: the same name elsewhere, else similar paths."""
-    path = path.strip("`'\"<> ").replace("\\", "/")
-    known = [name for name, _ in zip(names, range(_MAX_NAMES), strict=False)]
+    """Existing files that a wrong path may mean: the same name elsewhere, else similar paths.
+
+    Letters that are composed of several characters count as the one character that looks the same.
+    """
+    path = _plain(path.strip("`'\"<> ").replace("\\", "/"))
+    known: dict[str, str] = {}
+    for name, _ in zip(names, range(_MAX_NAMES), strict=False):
+        known.setdefault(_plain(name), name)
     base = path.rsplit("/", 1)[-1].lower()
     same = [name for name in known if name.rsplit("/", 1)[-1].lower() == base]
     same.sort(key=lambda name: (-_n_common_parts(name, path), len(name), name))
-    return same[:n] or difflib.get_close_matches(path, known, n, cutoff=0.7)
+    return [known[name] for name in same[:n] or difflib.get_close_matches(path, known, n, cutoff=0.7)]
+
+
+def _plain(path: str) -> str:
+    return unicodedata.normalize("NFC", path)
 
 
 def _n_common_parts(a: str, b: str) -> int:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import functools
 import json
 import os
@@ -25,7 +24,7 @@ from typing import Any, Literal
 
 from constrained_agent.errors import PatchError
 from constrained_agent.tools.rooted import Rooted, digest
-from constrained_agent.tools.state import state_folder
+from constrained_agent.tools.state import lock, state_folder, state_places
 
 _UNDO, _DONE, _LOCK = "undo.json", "done.json", "lock"
 
@@ -88,16 +87,26 @@ class Journal:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the root against other processes that use its journal; a lock ends with its process."""
-        try:
-            handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            reason = f"no journal can be kept ({error}); set XDG_STATE_HOME to a folder that can be written"
-            raise PatchError("write_failed", reason) from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(lock(self._folder / _LOCK))
+            except TimeoutError as error:
+                reason = (
+                    f"{error} is applying a patch to this folder and does not end; wait for it, or end it"
+                )
+                raise PatchError("write_failed", reason) from error
+            except OSError as error:
+                reason = (
+                    f"no journal can be kept ({error}); set XDG_STATE_HOME to a folder that can be written"
+                )
+                raise PatchError("write_failed", reason) from error
             yield
-        finally:
-            os.close(handle)
+
+    def pending(self) -> bool:
+        """Whether there is something to recover, or a patch under way. Makes and locks nothing."""
+        return any(
+            (place / name).exists() for place in state_places(self._rooted.root) for name in (_UNDO, _DONE)
+        )
 
     def commit(self, steps: Sequence[Step]) -> None:
         """Do all steps or none. Hold `locked` and call `recover` first.
@@ -177,7 +186,7 @@ class Journal:
                     continue
                 like = step.path if entry.kind == "replace" else step.like
                 assert step.data is not None
-                self._rooted.create(entry.temp, step.data, None if like is None else self._rooted.stat(like))
+                self._rooted.create(entry.temp, step.data, like)
 
     def _do(self, entry: _Entry, step: Step) -> None:
         rooted = self._rooted

@@ -21,6 +21,8 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _REWRITE = os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 # The disk has no hard links, no further one for this file, or none across its border.
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+# The disk or the user may not have such an attribute, or it went meanwhile.
+_NO_ATTRIBUTES = (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENODATA, errno.EINVAL)
 
 
 class Rooted:
@@ -68,11 +70,12 @@ class Rooted:
         except OSError:
             return None
 
-    def create(self, path: str, data: bytes, like: os.stat_result | None = None) -> None:
+    def create(self, path: str, data: bytes, like: str | None = None) -> None:
         """Write a file that must not exist, down to the disk.
 
         Args:
-            like: an existing file whose mode and, where allowed, owner it takes; else the user's default mode.
+            like: an existing file whose mode and, where allowed, owner and extended attributes it takes; else it
+                has the user's default mode.
         """
         with self._parent(path) as (fd, name):
             handle = os.open(name, _CREATE, 0o666 if like is None else 0o600, dir_fd=fd)
@@ -80,11 +83,12 @@ class Rooted:
                 file.write(data)
                 file.flush()
                 if like is not None:
-                    own = os.fstat(handle)
-                    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
-                        with contextlib.suppress(PermissionError):
-                            os.fchown(handle, like.st_uid, like.st_gid)
-                    os.fchmod(handle, stat.S_IMODE(like.st_mode))
+                    with self._parent(like) as (like_fd, like_name):
+                        model = os.open(like_name, _READ, dir_fd=like_fd)
+                    try:
+                        _take_after(handle, model)
+                    finally:
+                        os.close(model)
                 os.fsync(handle)
 
     def rewrite(self, path: str, data: bytes) -> None:
@@ -136,6 +140,33 @@ class Rooted:
             contextlib.suppress(OSError),
         ):
             os.fsync(fd)
+
+
+def _take_after(handle: int, model: int) -> None:
+    """Give one open file the owner, the extended attributes and the mode of another one."""
+    own, wanted = os.fstat(handle), os.fstat(model)
+    if (own.st_uid, own.st_gid) != (wanted.st_uid, wanted.st_gid):
+        with contextlib.suppress(PermissionError):
+            os.fchown(handle, wanted.st_uid, wanted.st_gid)
+    _copy_attributes(handle, model)
+    # Last: a change of owner takes mode bits away, and access lists write into them.
+    os.fchmod(handle, stat.S_IMODE(wanted.st_mode))
+
+
+def _copy_attributes(handle: int, model: int) -> None:
+    """Labels, capabilities, access lists and the user's own notes, as far as disk and rights allow."""
+    if not hasattr(os, "listxattr"):  # Python has it on Linux only
+        return
+    try:
+        names = os.listxattr(model)
+    except OSError:
+        return
+    for name in names:
+        try:
+            os.setxattr(handle, name, os.getxattr(model, name))
+        except OSError as error:
+            if error.errno not in _NO_ATTRIBUTES:
+                raise
 
 
 def digest(data: bytes) -> str:

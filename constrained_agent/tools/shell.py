@@ -12,6 +12,7 @@ import selectors
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -93,8 +94,6 @@ def exec_command(root: Path, command: str, timeout_s: float = DEFAULT_TIMEOUT_S)
     """Run a command line with bash, or with sh where there is no bash.
 
     Args:
-        root: the folder to run in.
-        command: one or more lines of shell.
         timeout_s: seconds until the command and its children are ended.
 
     Returns:
@@ -125,6 +124,24 @@ def exec_command(root: Path, command: str, timeout_s: float = DEFAULT_TIMEOUT_S)
         timed_out=not ended and not interrupts,
         left_children=left_children and ended,
     )
+
+
+def capture(root: Path, program: Sequence[str], given: bytes, limit_bytes: int, timeout_s: float) -> bytes:
+    """All that a program of ours (no command of the model's) prints, or a ToolError."""
+    with tempfile.TemporaryFile() as out:
+        env = {**os.environ, **_ENVIRONMENT}
+        try:
+            done = subprocess.run(
+                program, cwd=root, env=env, input=given, stdout=out, stderr=subprocess.PIPE, timeout=timeout_s
+            )
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            raise ToolError(f"{program[0]} could not be run: {error}") from error
+        if done.returncode:
+            raise ToolError(done.stderr.decode("utf-8", "backslashreplace").strip() or f"{program[0]} failed")
+        if (size := os.fstat(out.fileno()).st_size) > limit_bytes:
+            raise ToolError(f"{program[0]} printed {size:,} bytes; up to {limit_bytes:,} are read")
+        out.seek(0)
+        return out.read()
 
 
 def report(result: CommandResult) -> str:

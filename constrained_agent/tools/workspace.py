@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import re
 import stat
@@ -14,6 +15,7 @@ from pathlib import Path
 from constrained_agent.errors import PatchError, UserError
 from constrained_agent.patch import explain
 from constrained_agent.patch.plan import FilePlan, Plan, plan
+from constrained_agent.patch.reverse import inverted, plan_back
 from constrained_agent.patch.sections import AddFile, Patch
 from constrained_agent.tools.journal import Journal, Step
 from constrained_agent.tools.rooted import Rooted, digest
@@ -32,11 +34,13 @@ class Applied:
     Attributes:
         files: in the order in which the patch names them.
         diff: unified diff of all of them; undecodable bytes stand as U+DC80 to U+DCFF.
+        recovered: an interrupted patch was undone or cleaned up first.
     """
 
     files: tuple[FilePlan, ...]
     diff: str
     dry_run: bool
+    recovered: bool
 
 
 class Workspace:
@@ -66,10 +70,16 @@ class Workspace:
             path: relative to the root, `/` between its parts; `.` is the root itself.
 
         Raises:
-            PatchError: `bad_path`, or `outside_root` for absolute paths, `..`, links that lead out, and `.git`.
+            PatchError: `bad_path`, or `outside_root` for absolute paths, `..`, links that lead out, and `.git`;
+                `changed_on_disk` if another program changes links on the way at this moment.
         """
         self._check_spelling(path)
-        real = Path(os.path.realpath(self.root / path))
+        try:
+            real = Path(os.path.realpath(self.root / path))
+        except OSError as error:  # a link that went between two looks at it
+            raise PatchError(
+                "changed_on_disk", f"the path changes right now: {error.strerror}", path=path
+            ) from error
         if not real.is_relative_to(self.root):
             raise PatchError("outside_root", f"it leads out of the root through a link, to {real}", path=path)
         if any(_is_git(part) for part in (*path.split("/"), *real.relative_to(self.root).parts)):
@@ -100,11 +110,12 @@ class Workspace:
         names = {path.relative_to(self.root).as_posix(): seen for path, seen in self._read.items()}
         return [name for name, seen in names.items() if self._rooted.digest(name) == seen]
 
-    def apply(self, patch: Patch, *, dry_run: bool = False) -> Applied:
+    def apply(self, patch: Patch, *, dry_run: bool = False, reverse: bool = False) -> Applied:
         """Apply a patch, all of it or nothing; first recovers from a patch that was killed.
 
         Args:
-            dry_run: check everything, write nothing.
+            dry_run: check everything, write nothing; only what a killed patch left is undone here, too.
+            reverse: take the patch back instead (`patch.plan_back` says what that means).
 
         Raises:
             PatchError: nothing was changed.
@@ -112,28 +123,37 @@ class Workspace:
         Cost: planning is linear in the files; writing flushes each file to the disk.
         """
         if dry_run:
-            return self._applied(self._plan(patch), dry_run=True)
+            recovered = self._journal.pending() and self.recover()
+            planned = self._plan(patch, reverse)
+            return Applied(planned.files, planned.diff(), dry_run, recovered)
         with self._journal.locked():
-            self._journal.recover()
-            applied = self._applied(self._plan(patch), dry_run=False)
-            self._journal.commit([step for file in applied.files for step in self._steps(file)])
-        for file in applied.files:
-            self._refresh(file)
+            recovered = self._journal.recover()
+            planned = self._plan(patch, reverse)
+            applied = Applied(planned.files, planned.diff(), dry_run, recovered)
+            steps = [step for file in applied.files for step in self._steps(file)]
+            places = [self._stamped(file) for file in applied.files]
+            self._journal.commit(steps)
+        for file, (old, new) in zip(applied.files, places, strict=True):
+            self._refresh(file, old, new)
         return applied
 
     def recover(self) -> bool:
-        """Undo or clean up what a killed process left behind. True if there was anything."""
+        """Undo or clean up what a killed process left behind. True if there was anything.
+
+        Raises:
+            PatchError: `write_failed`: it could not, or another process holds the root.
+        """
         with self._journal.locked():
             return self._journal.recover()
 
-    def _applied(self, planned: Plan, *, dry_run: bool) -> Applied:
-        return Applied(planned.files, planned.diff(), dry_run)
-
-    def _plan(self, patch: Patch) -> Plan:
-        for section in patch.sections:
+    def _plan(self, patch: Patch, reverse: bool) -> Plan:
+        for section in inverted(patch).sections if reverse else patch.sections:
             if not isinstance(section, AddFile):
                 self._check_stamp(section.path)
-        planned = plan(patch, self._content, identity=self._identity, names=self._names)
+        # One look at each path: another program may swap links and files meanwhile.
+        read, identity = functools.cache(self._content), functools.cache(self._identity)
+        planner = plan_back if reverse else plan
+        planned = planner(patch, read, identity=identity, names=self._names)
         vacated = {self._place(file.path).casefold() for file in planned.files if file.action == "move"}
         for file in planned.files:
             if file.action in ("add", "move"):
@@ -219,11 +239,16 @@ class Workspace:
             same = file.new == file.old and not is_link
             yield Step("create", self._place(file.new_path), file.new, None, like=real, same=same)
 
-    def _refresh(self, file: FilePlan) -> None:
+    def _stamped(self, file: FilePlan) -> tuple[Path, Path]:
+        """Under which paths a file is remembered, before the patch and after it."""
+        old = self.resolve(file.path) if file.action == "update" else self.root / self._place(file.path)
+        return old, old if file.new_path is None else self.root / self._place(file.new_path)
+
+    def _refresh(self, file: FilePlan, old: Path, new: Path) -> None:
         """What the run itself wrote counts as read, if the model knew the file before or made it."""
-        before = self._read.pop(self.resolve(file.path), None)
+        before = self._read.pop(old, None)
         if file.new is not None and (before is not None or file.action == "add"):
-            self.record_read(file.new_path or file.path, file.new)
+            self._read[new] = digest(file.new)
 
     def _names(self) -> Iterator[str]:
         """Paths of existing files, a bounded number."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -132,3 +133,78 @@ def test_killed_anywhere(tmp_path: Path, n_files: int, points: str) -> None:
     assert counts["mixed"] == []
     assert counts["before"] > 2
     assert counts["after"] > 2
+
+
+# A patch over 20 files, applied and taken back without end by a child that is then killed from outside.
+RANDOMLY = textwrap.dedent(
+    '''
+    import hashlib, json, os, random, signal, sys, time
+    from collections import Counter
+    from pathlib import Path
+    from constrained_agent.patch import parse
+    from constrained_agent.tools.workspace import Workspace
+
+    root, n_kills = Path(sys.argv[1]), int(sys.argv[2])
+    os.fsync = lambda handle: None   # a killed process loses nothing of what it wrote
+
+    def whole_tree():
+        """One hash over names, modes and bytes."""
+        found = hashlib.sha256()
+        for path in sorted(root.rglob("*")):
+            content = path.read_bytes() if path.is_file() else b""
+            found.update(repr((str(path.relative_to(root)), path.lstat().st_mode, content)).encode())
+        return found.hexdigest()
+
+    (root / "sub").mkdir(parents=True)
+    sections = []
+    for i in range(18):
+        name = f"{'sub/' if i % 3 == 0 else ''}f{i}"
+        (root / name).write_text(f"{i}\\n" * 50 + f"last {i}\\n")
+        (root / name).chmod(0o755 if i % 2 else 0o600)
+        move = f"*** Move to: moved/f{i}\\n" if i % 6 == 5 else ""
+        sections.append(f"*** Update File: {name}\\n{move}@@\\n-last {i}\\n+one\\n+two {i}\\n")
+    os.link(root / "f1", root / "twin")
+    sections += ["*** Add File: new/a\\n+a\\n", "*** Add File: new/er/b\\n+b\\n"]
+    patch = parse("*** Begin Patch\\n" + "".join(sections) + "*** End Patch\\n").patch
+
+    workspace = Workspace(root)
+    workspace.apply(patch)
+    workspace.apply(patch, reverse=True)
+    before = whole_tree()   # with the folders that the patch made, which the way back leaves
+    started = time.monotonic()
+    workspace.apply(patch)
+    taken = time.monotonic() - started
+    after = whole_tree()
+
+    counts = {"before": 0, "after": 0, "mixed": 0, "interrupted": 0}
+    for _ in range(n_kills):
+        is_there = whole_tree() == after
+        child = os.fork()
+        if child == 0:
+            while True:
+                workspace.apply(patch, reverse=is_there)
+                is_there = not is_there
+        time.sleep(random.uniform(0, 3 * taken))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        counts["interrupted"] += Workspace(root).recover()
+        counts[{before: "before", after: "after"}.get(whole_tree(), "mixed")] += 1
+    print(json.dumps(counts))
+    '''
+)
+
+
+def test_killed_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How often, the environment variable KILLS says."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    done = subprocess.run(
+        [sys.executable, "-c", RANDOMLY, tmp_path / "root", os.environ.get("KILLS", "150")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    counts = json.loads(done.stdout)
+    assert counts["mixed"] == 0
+    assert counts["interrupted"] > 10
