@@ -9,7 +9,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from constrained_agent.errors import PatchError
-from constrained_agent.patch import Hunk, Patch, UpdateFile, derive, parse, plan, plan_back, render
+from constrained_agent.patch import Hunk, Patch, Section, UpdateFile, derive, parse, plan, plan_back, render
 from constrained_agent.patch.locate import Place, Searcher
 from constrained_agent.patch.textfile import decode
 
@@ -124,19 +124,26 @@ def smaller(hunk: Hunk) -> list[tuple[Hunk, int]]:
     return [(less, shift) for less, shift in found if less.old()]
 
 
+def lines_after(sections: tuple[Section, ...], old: bytes) -> list[str]:
+    """The lines in which the next section is located."""
+    data = plan(Patch(sections), {"f": old}.get).files[0].new if sections else old
+    assert data is not None
+    file = decode(data, "f")
+    lines = list(file.texts)
+    if file.bom and not decode(old, "f").bom:  # not a mark, but the first character of a line
+        lines[:1] = ["\ufeff" + "".join(lines[:1])]
+    return lines
+
+
 @RELAXED
 @given(pairs())
 def test_nothing_at_the_edge_of_a_hunk_can_be_left_out(pair: tuple[bytes, bytes]) -> None:
     old, new = pair
     patch = derived(old, new)
-    has_mark = decode(old, "f").bom
-    for section in patch.sections if isinstance(patch, Patch) else ():
+    sections = patch.sections if isinstance(patch, Patch) else ()
+    for n, section in enumerate(sections):
         assert isinstance(section, UpdateFile)
-        lines = list(decode(old, "f").texts)
-        if (
-            decode(old, "f").bom and not has_mark
-        ):  # an earlier section left it as the first character of a line
-            lines[:1] = ["\ufeff" + "".join(lines[:1])]
+        lines = lines_after(sections[:n], old)
         for hunk in section.hunks:
             others = smaller(hunk)
             searcher = Searcher(lines, [hunk, *(less for less, _ in others)])
@@ -146,8 +153,6 @@ def test_nothing_at_the_edge_of_a_hunk_can_be_left_out(pair: tuple[bytes, bytes]
             for less, shift in others:
                 found = searcher.locate(less)
                 assert not isinstance(found, Place) or found.start != place.start + shift
-        (file,) = plan(Patch((section,)), {"f": old}.get).files
-        old = file.new or b""
 
 
 names = st.sampled_from(["a", "b", "sub/a", "sub/deep/c", "d d", "é"])

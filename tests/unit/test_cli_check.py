@@ -149,7 +149,8 @@ def test_grammars_that_do_not_compile(tmp_path: Path, content: bytes, words: str
 
     run = check("--grammar", str(tmp_path / "g.lark"), "--json", text="a")
 
-    assert (run.returncode, run.stdout) == (2, b"")
+    assert run.returncode == 2
+    assert json.loads(run.stdout)["ok"] is False
     assert words in run.stderr.decode()
     assert b"Traceback" not in run.stderr
 
