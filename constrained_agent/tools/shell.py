@@ -1,4 +1,4 @@
-"""Commands: the only module that starts processes.
+"""Commands: the only module through which a run starts processes (a fetch of weights has its own).
 
 Covered: no input, no terminal to ask on, a time limit that ends a command with its children, bounded output.
 Not covered: this is no sandbox. A command has the rights of the person who runs the agent, and a program that
