@@ -12,6 +12,7 @@ import click
 
 from constrained_agent.cli import check_view, tools_file
 from constrained_agent.cli.check_view import Language
+from constrained_agent.cli.setup import one_at_most
 from constrained_agent.errors import GrammarError, UserError
 from constrained_agent.grammar import prefix, sources
 from constrained_agent.grammar.toolcalls import Markers, turn_grammar
@@ -158,9 +159,7 @@ def _language(flags: Flags, markers: str) -> Language:
         "--regex": flags.regex,
         "--tools": flags.tools,
     }
-    given = [name for name, value in sources_given.items() if value is not None]
-    if len(given) > 1:
-        raise click.UsageError(f"{' and '.join(given)} contradict each other: one language at a time")
+    one_at_most(sources_given, "language")
     if flags.compact and flags.json_schema is None:
         raise click.UsageError("--compact goes with --json-schema")
     if flags.model is not None and not flags.tokens:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from constrained_agent.cli import tools_file
-from constrained_agent.cli.setup import load_runtime, model_options, sampling
+from constrained_agent.cli.setup import ModelFlags, load_runtime, model_options, one_at_most, sampling
 from constrained_agent.errors import UserError
 from constrained_agent.messages import ToolSpec
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Flags:
+class Flags(ModelFlags):
     """The command line of one generation, as given."""
 
     prompt: str | None
@@ -34,14 +34,6 @@ class Flags:
     regex: str | None
     tools: str | None
     tool_choice: str | None
-    model: str | None
-    max_tokens: int
-    seed: int
-    temperature: float | None
-    top_p: float | None
-    top_k: int | None
-    think: bool
-    as_json: bool
 
     @property
     def constrained(self) -> bool:
@@ -82,14 +74,7 @@ def _generate(flags: Flags) -> int:
 
     ids = _prompt_ids(runtime, flags, prompt, tools)
     stream = view.TokenStream(view.console(stderr=flags.as_json), runtime.tokenizer, view.console())
-    draw = sampling(
-        runtime.card,
-        thinking=flags.think,
-        seed=flags.seed,
-        temperature=flags.temperature,
-        top_p=flags.top_p,
-        top_k=flags.top_k,
-    )
+    draw = sampling(runtime.card, flags)
     try:
         written = generate(
             runtime.session,
@@ -124,9 +109,7 @@ def _check(flags: Flags) -> str:
         "--regex": flags.regex,
         "--tools": flags.tools,
     }
-    given = [name for name, value in sources.items() if value is not None]
-    if len(given) > 1:
-        raise click.UsageError(f"{' and '.join(given)} contradict each other: one constraint at a time")
+    given = one_at_most(sources, "constraint")
     if flags.tool_choice and not flags.tools:
         raise click.UsageError("--tool-choice needs --tools")
     if flags.raw and (flags.system or flags.tools or flags.think):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from constrained_agent.cli.setup import load_runtime, model_options, sampling
+from constrained_agent.cli.setup import ModelFlags, load_runtime, model_options, sampling
 from constrained_agent.errors import UserError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Flags:
+class Flags(ModelFlags):
     """The command line of one run, as given."""
 
     task: str | None
@@ -39,14 +39,6 @@ class Flags:
     read_only: bool
     no_exec: bool
     transcript: str | None
-    model: str | None
-    max_tokens: int
-    seed: int
-    temperature: float | None
-    top_p: float | None
-    top_k: int | None
-    think: bool
-    as_json: bool
     think_budget: int | None
 
 
@@ -139,14 +131,7 @@ def _settings(flags: Flags, card: Card) -> Settings:
     from constrained_agent.agent.turn import Decoding
     from constrained_agent.agent.values import Settings
 
-    draw = sampling(
-        card,
-        thinking=flags.think,
-        seed=flags.seed,
-        temperature=flags.temperature,
-        top_p=flags.top_p,
-        top_k=flags.top_k,
-    )
+    draw = sampling(card, flags)
     return Settings(
         decoding=Decoding(flags.constraint, draw, flags.max_tokens, flags.think, flags.think_budget),  # type: ignore[arg-type]
         limits=Limits(max_turns=flags.max_turns, time_limit_s=flags.time_limit_s),

@@ -1,9 +1,10 @@
-"""What `run` and `generate` share: the model options, and turning them into a runtime and settings."""
+"""What commands share: the model options and what they are turned into, and options that exclude each other."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -27,6 +28,20 @@ _OPTIONS = (
     click.option("--think/--no-think", default=False, show_default=True, help="Let the model think first."),
     click.option("--json", "as_json", is_flag=True, help="One JSON object as the last line of stdout."),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFlags:
+    """What `model_options` adds to a command line, as given."""
+
+    model: str | None
+    max_tokens: int
+    seed: int
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    think: bool
+    as_json: bool
 
 
 def model_options(function: F) -> F:
@@ -58,26 +73,29 @@ def load_runtime(name: str | None) -> Runtime:
         return Runtime(loaded)
 
 
-def sampling(
-    card: Card,
-    *,
-    thinking: bool,
-    seed: int,
-    temperature: float | None,
-    top_p: float | None,
-    top_k: int | None,
-) -> Sampling:
+def sampling(card: Card, flags: ModelFlags) -> Sampling:
     """The card's sampling defaults with the flags that were given in their place."""
     from constrained_agent.decode.sampling import Sampling
 
-    if temperature is not None and not math.isfinite(temperature):
-        raise click.UsageError(f"--temperature {temperature}: a number is needed, 0 or above")
-    if top_p is not None and not math.isfinite(top_p):
-        raise click.UsageError(f"--top-p {top_p}: a number above 0 and at most 1 is needed")
-    default = card.sampling_for(thinking)
+    for name, value in (("--temperature", flags.temperature), ("--top-p", flags.top_p)):
+        if value is not None and not math.isfinite(value):
+            raise click.UsageError(f"{name} {value}: a finite number is needed")
+    default = card.sampling_for(flags.think)
     return Sampling(
-        temperature=default.temperature if temperature is None else temperature,
-        top_p=default.top_p if top_p is None else top_p,
-        top_k=default.top_k if top_k is None else top_k,
-        seed=seed,
+        temperature=default.temperature if flags.temperature is None else flags.temperature,
+        top_p=default.top_p if flags.top_p is None else flags.top_p,
+        top_k=default.top_k if flags.top_k is None else flags.top_k,
+        seed=flags.seed,
     )
+
+
+def one_at_most(options: Mapping[str, object], what: str) -> list[str]:
+    """The options that were given (not None), of which there may be one.
+
+    Raises:
+        click.UsageError: there are more.
+    """
+    given = [name for name, value in options.items() if value is not None]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} contradict each other: one {what} at a time")
+    return given

@@ -60,9 +60,8 @@ def raise_for_schema_at_fault(tools: Sequence[ToolSpec]) -> None:
     Raises:
         GrammarError: of the first tool whose schema does not compile.
     """
-    from constrained_agent.grammar import prefix, sources
-    from constrained_agent.grammar.toolcalls import closed
+    from constrained_agent.grammar import prefix
+    from constrained_agent.grammar.toolcalls import parameter_grammars
 
-    for tool in tools:
-        schema = sources.from_json_schema(closed(tool.parameters), name=f"parameters of tool {tool.name}")
+    for schema in parameter_grammars(tools):
         prefix.check(b"", schema)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,10 +90,15 @@ def compile_turn(
     try:
         return endings.closable(tokenizer, grammar)
     except GrammarError:
-        for tool in tools:
-            schema = sources.from_json_schema(closed(tool.parameters), name=f"parameters of tool {tool.name}")
+        for schema in parameter_grammars(tools):
             matcher.validate(schema, tokenizer)
         raise
+
+
+def parameter_grammars(tools: Sequence[ToolSpec]) -> Iterator[Grammar]:
+    """Each tool's schema by itself: compiled one by one, they name the tool that a turn's grammar fails on."""
+    for tool in tools:
+        yield sources.from_json_schema(closed(tool.parameters), name=f"parameters of tool {tool.name}")
 
 
 def closed(schema: Any) -> Any:

@@ -44,21 +44,20 @@ class Policy:
         Raises:
             ToolError: it must not run; the message tells the model what to do instead.
         """
-        if (
-            spec.effect == "exec"
-            and not self.read_only
-            and not self.no_exec
-            and not self.yes
-            and self.ask is None
-        ):
-            raise ToolError(
-                f"{spec.name} is not allowed: commands need a yes, and there is no terminal to ask on "
-                "(the person can start the run with --yes); go on without commands"
-            )
         if not self.offers(spec.effect):
-            mode = "read-only" if self.read_only else "without commands"
-            raise ToolError(f"{spec.name} is not allowed: this run is {mode}; go on without it")
+            raise ToolError(f"{spec.name} is not allowed: {self._refusal()}")
         if spec.effect != "exec" or self.yes:
             return
         if self.ask is not None and not self.ask(spec, arguments):
             raise ToolError(f"the person refused this {spec.name} call; do not repeat it, go on another way")
+
+    def _refusal(self) -> str:
+        """Why something is not on offer, and what the model can do instead."""
+        if self.read_only:
+            return "this run is read-only; go on without it"
+        if self.no_exec:
+            return "this run is without commands; go on without it"
+        return (
+            "commands need a yes, and there is no terminal to ask on "
+            "(the person can start the run with --yes); go on without commands"
+        )
