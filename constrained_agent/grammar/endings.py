@@ -9,9 +9,7 @@ string of JSON the old way still ends the text, and on the way itself the rest o
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Self
 
 from constrained_agent.errors import BudgetError, GrammarError
 from constrained_agent.grammar import closing
@@ -22,8 +20,8 @@ from constrained_agent.grammar.sources import Grammar
 _BYTES = 256
 
 
-class ClosableMatcher:
-    """A `Matcher` that can also say how to end; states and errors as there."""
+class ClosableMatcher(Matcher):
+    """A `Matcher` that can also say how to end."""
 
     def __init__(self, tokenizer: EngineTokenizer, grammar: Grammar) -> None:
         """Compile a grammar twice, over the vocabulary and over bytes.
@@ -31,9 +29,7 @@ class ClosableMatcher:
         Raises:
             GrammarError: it does not compile.
         """
-        self.tokenizer = tokenizer
-        self.grammar = grammar
-        self._matcher = Matcher(tokenizer, grammar)
+        super().__init__(tokenizer, grammar)
         self._special = {token: _BYTES + i for i, token in enumerate(tokenizer.special_ids)}
         self._twin: Matcher | None
         try:
@@ -46,54 +42,30 @@ class ClosableMatcher:
         self._unread: list[int] = []
         self._searched = False
 
-    @property
-    def vocab_size(self) -> int:
-        """Ids that the tokenizer knows."""
-        return self._matcher.vocab_size
-
-    @property
-    def end_ids(self) -> frozenset[int]:
-        """Ids that end a turn; the mask allows them only where the text is complete."""
-        return self._matcher.end_ids
-
-    @property
-    def accepting(self) -> bool:
-        """Whether the text so far is complete."""
-        return self._matcher.accepting
-
-    @property
-    def stopped(self) -> bool:
-        """Whether nothing but an end token may follow."""
-        return self._matcher.stopped
-
-    def bitmask(self) -> NDArray[np.int32]:
-        """The tokens allowed next, as `Matcher.bitmask`."""
-        return self._matcher.bitmask()
-
-    def forced(self) -> list[int]:
-        """Tokens that must follow."""
-        return self._matcher.forced()
-
-    def describe(self, tokens: Sequence[int]) -> str:
-        """Readable form of tokens, for messages."""
-        return self._matcher.describe(tokens)
-
     def consume(self, tokens: Sequence[int]) -> None:
         """Move on by tokens that were written.
 
         Raises:
             MatcherError: one of them is not allowed.
         """
-        self._matcher.consume(tokens)
+        super().consume(tokens)
         self._unread += tokens
 
-    def copy(self) -> ClosableMatcher:
+    def copy(self) -> Self:
         """An independent constraint in the same state."""
-        return self._clone(self._matcher.copy(), self._twin.copy() if self._twin else None, fresh=False)
+        clone = super().copy()
+        clone._special = self._special
+        clone._twin = self._twin.copy() if self._twin else None
+        clone._way, clone._searched, clone._unread = self._way, self._searched, list(self._unread)
+        return clone
 
-    def fresh(self) -> ClosableMatcher:
+    def fresh(self) -> Self:
         """The same constraint before its first token."""
-        return self._clone(self._matcher.fresh(), self._twin.fresh() if self._twin else None, fresh=True)
+        clone = super().fresh()
+        clone._special = self._special
+        clone._twin = self._twin.fresh() if self._twin else None
+        clone._way, clone._searched, clone._unread = None, False, []
+        return clone
 
     def closing(self) -> list[int] | None:
         """Tokens of a short way to a whole text; empty where the text is whole; None where none was found.
@@ -153,15 +125,6 @@ class ClosableMatcher:
             if step is not None:
                 tokens.append(self.tokenizer.special_ids[step - _BYTES])
         return tokens
-
-    def _clone(self, matcher: Matcher, twin: Matcher | None, *, fresh: bool) -> ClosableMatcher:
-        clone = object.__new__(ClosableMatcher)
-        clone.tokenizer, clone.grammar, clone._special = self.tokenizer, self.grammar, self._special
-        clone._matcher, clone._twin = matcher, twin
-        clone._way = None if fresh else self._way
-        clone._searched = False if fresh else self._searched
-        clone._unread = [] if fresh else list(self._unread)
-        return clone
 
 
 def closable(tokenizer: EngineTokenizer, grammar: Grammar) -> ClosableMatcher:

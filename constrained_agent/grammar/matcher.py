@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import llguidance
 import numpy as np
@@ -208,16 +208,16 @@ class Matcher:
         self._check()
         return answer
 
-    def copy(self) -> Matcher:
+    def copy(self) -> Self:
         """An independent matcher in the same state; costs 1 to 21 microseconds."""
-        return self._twin(self._ll)
+        return self._in_state(self._ll)
 
-    def fresh(self) -> Matcher:
+    def fresh(self) -> Self:
         """A matcher of the same grammar that has consumed nothing; spares a second compile."""
-        return self._twin(self._pristine)
+        return self._in_state(self._pristine)
 
-    def _twin(self, state: llguidance.LLMatcher) -> Matcher:
-        twin = object.__new__(Matcher)
+    def _in_state(self, state: llguidance.LLMatcher) -> Self:
+        twin = object.__new__(type(self))
         twin.tokenizer, twin.grammar, twin._pristine = self.tokenizer, self.grammar, self._pristine
         twin._ll = state.deep_copy()
         return twin
