@@ -11,6 +11,7 @@ from constrained_agent.agent.transcript import Transcript
 from constrained_agent.agent.turn import Decoding
 from constrained_agent.agent.values import Settings
 from constrained_agent.decode.sampling import Sampling
+from constrained_agent.grammar.patches import MAX_ADDED_LINES
 from constrained_agent.tools.permissions import Policy
 from constrained_agent.tools.registry import Tools
 from constrained_agent.tools.workspace import Workspace
@@ -42,6 +43,7 @@ class ScriptedAgent:
         max_tokens=400,
         policy=None,
         thinking=False,
+        max_added_lines=MAX_ADDED_LINES,
         watcher=None,
         **settings,
     ):
@@ -55,7 +57,7 @@ class ScriptedAgent:
             self.runtime,
             self.tools,
             Settings(
-                Decoding(level, Sampling(), max_tokens, thinking),
+                Decoding(level, Sampling(), max_tokens, thinking, max_added_lines=max_added_lines),
                 Limits(max_turns=max_turns, time_limit_s=settings.pop("time_limit_s", None)),
                 **settings,
             ),

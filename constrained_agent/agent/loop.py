@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from constrained_agent.agent import prompt
 from constrained_agent.agent.budget import (
@@ -26,6 +26,7 @@ from constrained_agent.agent.values import RunResult, Settings
 from constrained_agent.agent.watch import NoWatcher, Watcher
 from constrained_agent.errors import BudgetError, DecodeError, PromptTooLongError
 from constrained_agent.grammar.answers import Fault
+from constrained_agent.grammar.patches import longest_added_run
 from constrained_agent.messages import ToolCall, ToolResult, Usage
 from constrained_agent.tools.registry import Tools
 
@@ -45,6 +46,10 @@ _LOOP_NOTE = (
     "split it. Do not write the same lines again."
 )
 _NOT_RUN = "error: not run again, the same call came too often"
+_LONG_RUN_NOTE = (
+    "note: the patch came to the limit of {n} added lines in a row. If more was meant, send the rest as "
+    "another patch."
+)
 _INTERRUPTED = "error: interrupted by the person before it was finished"
 _EMPTY_NOTE = "Your answer was empty. Go on with a tool call, or say in words what you did."
 
@@ -164,7 +169,8 @@ class Agent:
             return self._run_calls(run, turn)
         run.budget.forget_calls()
         if not answer.text:
-            return self._reminded(run, "no_answer", _EMPTY_NOTE)
+            reason = self._reminded(run, "no_answer", _EMPTY_NOTE)
+            return "thinking_limit" if reason and turn.generation.thinking_cut else reason
         if answer.faults and not run.n_reminders:
             # A call or patch that was printed; a second time it is taken for the answer that it may be.
             return self._reminded(run, answer.faults[0].kind, answer.faults[0].message)
@@ -187,7 +193,7 @@ class Agent:
         run.budget.n_cuts += 1
         run.budget.forget_calls()
         if run.budget.n_cuts >= MAX_CUTS:
-            return "truncated"
+            return "thinking_limit" if turn.generation.thinking_cut else "truncated"
         self._note((_LOOP_NOTE if looped else _CUT_NOTE).format(n=len(turn.generation.tokens)))
         return None
 
@@ -217,6 +223,13 @@ class Agent:
         else:
             self._watcher.call_started(item)
             result = self._tools.run(item)
+        limit = self._settings.decoding.max_added_lines
+        if (
+            isinstance(item, ToolCall)
+            and result.ok
+            and longest_added_run(str(item.arguments.get("patch", ""))) >= limit
+        ):
+            result = replace(result, text=f"{result.text}\n{_LONG_RUN_NOTE.format(n=limit)}")
         self._conversation.give(result.text)
         self._transcript.result(result)
         if not result.ok:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from constrained_agent.grammar import toolcalls
+from constrained_agent.grammar import patches, toolcalls
 from constrained_agent.grammar.answers import AnswerReader
 from constrained_agent.grammar.endings import ClosableMatcher, closable
 from constrained_agent.grammar.matcher import EngineTokenizer
@@ -75,16 +75,28 @@ class Runtime:
         return AnswerReader(tools, self.markers)
 
     def turn_constraint(
-        self, level: Level, tools: Sequence[ToolSpec], choice: str, *, thinking: bool
+        self,
+        level: Level,
+        tools: Sequence[ToolSpec],
+        choice: str,
+        *,
+        thinking: bool,
+        max_added_lines: int = patches.MAX_ADDED_LINES,
     ) -> Constraint:
         """The constraint of one answer.
+
+        Args:
+            max_added_lines: `+` lines that may follow each other in a patch.
 
         Raises:
             GrammarError: a tool's schema does not compile; never answered by a looser constraint.
         """
         if level == "off":
             return self.unconstrained()
-        return toolcalls.compile_turn(self._engine, tools, choice, self.markers, thinking=thinking)
+        rules = patches.freeform_rules(max_added_lines)
+        return toolcalls.compile_turn(
+            self._engine, tools, choice, self.markers, thinking=thinking, patch_rules=rules
+        )
 
     def grammar_constraint(self, grammar: Grammar) -> ClosableMatcher:
         """A constraint from any grammar.

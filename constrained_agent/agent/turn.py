@@ -10,6 +10,7 @@ from constrained_agent.decode.generate import Generation, generate
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.decode.steps import OnTokens, Thinking
 from constrained_agent.grammar.answers import Answer, AnswerReader
+from constrained_agent.grammar.patches import MAX_ADDED_LINES
 from constrained_agent.messages import ToolSpec, Usage
 
 
@@ -23,6 +24,7 @@ class Decoding:
         max_tokens: limit of one answer, forced tokens included.
         thinking: whether the model may think first.
         think_budget: tokens of thinking before it is closed; None = half of `max_tokens`.
+        max_added_lines: `+` lines that may follow each other in a patch; level off does not keep it.
     """
 
     level: Level
@@ -30,6 +32,7 @@ class Decoding:
     max_tokens: int
     thinking: bool = False
     think_budget: int | None = None
+    max_added_lines: int = MAX_ADDED_LINES
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,9 @@ def take_turn(
     thinking = decoding.thinking and runtime.dialect.thinks
     prompt = [*history, *runtime.dialect.open_answer(thinking=thinking)]
     max_tokens = min(decoding.max_tokens, runtime.session.room(len(prompt)))
-    constraint = runtime.turn_constraint(decoding.level, tools, choice, thinking=thinking)
+    constraint = runtime.turn_constraint(
+        decoding.level, tools, choice, thinking=thinking, max_added_lines=decoding.max_added_lines
+    )
     written = generate(
         runtime.session,
         constraint,
@@ -110,6 +115,7 @@ def take_turn(
         max_tokens=max_tokens,
         deadline=deadline,
         thinking=_thinking(runtime, decoding) if thinking else None,
+        blank_ids=runtime.tokenizer.blank_ids,
         on_tokens=progress.on_tokens,
         on_prefill=progress.on_prefill,
     )

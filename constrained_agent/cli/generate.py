@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from constrained_agent.cli import tools_file
-from constrained_agent.cli.setup import ModelFlags, load_runtime, model_options, one_at_most, sampling
+from constrained_agent.cli.setup import (
+    ModelFlags,
+    load_runtime,
+    max_added_lines_option,
+    model_options,
+    one_at_most,
+    sampling,
+)
 from constrained_agent.errors import UserError
 from constrained_agent.messages import ToolSpec
 
@@ -34,6 +41,7 @@ class Flags(ModelFlags):
     regex: str | None
     tools: str | None
     tool_choice: str | None
+    max_added_lines: int
 
     @property
     def constrained(self) -> bool:
@@ -54,6 +62,7 @@ class Flags(ModelFlags):
     "--tools", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="JSON list of tools."
 )
 @click.option("--tool-choice", metavar="CHOICE", help="auto (default), none, required, or a tool's name.")
+@max_added_lines_option
 @model_options
 def command(**flags: Any) -> int:
     return _generate(Flags(**flags))
@@ -82,6 +91,7 @@ def _generate(flags: Flags) -> int:
             ids,
             sampling=draw,
             max_tokens=min(flags.max_tokens, runtime.session.room(len(ids))),
+            blank_ids=runtime.tokenizer.blank_ids,
             on_tokens=stream.tokens,
             on_prefill=stream.prefill,
         )
@@ -148,7 +158,13 @@ def _constraint(runtime: Runtime, flags: Flags, tools: list[ToolSpec]) -> Constr
     from constrained_agent.grammar import sources
 
     if tools:
-        return runtime.turn_constraint("grammar", tools, flags.tool_choice or "auto", thinking=flags.think)
+        return runtime.turn_constraint(
+            "grammar",
+            tools,
+            flags.tool_choice or "auto",
+            thinking=flags.think,
+            max_added_lines=flags.max_added_lines,
+        )
     if flags.grammar:
         return runtime.grammar_constraint(sources.load(flags.grammar))
     if flags.json_schema:

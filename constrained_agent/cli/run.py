@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from constrained_agent.cli.setup import ModelFlags, load_runtime, model_options, sampling
+from constrained_agent.cli.setup import (
+    ModelFlags,
+    load_runtime,
+    max_added_lines_option,
+    model_options,
+    sampling,
+)
 from constrained_agent.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,6 +46,7 @@ class Flags(ModelFlags):
     no_exec: bool
     transcript: str | None
     think_budget: int | None
+    max_added_lines: int
 
 
 @click.command(
@@ -64,6 +71,7 @@ class Flags(ModelFlags):
 @click.option(
     "--think-budget", type=click.IntRange(1), metavar="N", help="Tokens of thinking. Default: half."
 )
+@max_added_lines_option
 @model_options
 def command(**flags: Any) -> int:
     return _run(Flags(**flags))
@@ -133,7 +141,14 @@ def _settings(flags: Flags, card: Card) -> Settings:
 
     draw = sampling(card, flags)
     return Settings(
-        decoding=Decoding(flags.constraint, draw, flags.max_tokens, flags.think, flags.think_budget),  # type: ignore[arg-type]
+        decoding=Decoding(
+            flags.constraint,  # type: ignore[arg-type]
+            draw,
+            flags.max_tokens,
+            flags.think,
+            flags.think_budget,
+            flags.max_added_lines,
+        ),
         limits=Limits(max_turns=flags.max_turns, time_limit_s=flags.time_limit_s),
         prompt_size=card.prompt,
         first_tool=flags.first_tool,

@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from constrained_agent.grammar.patches import MAX_ADDED_LINES
+
 if TYPE_CHECKING:
     from constrained_agent.agent.runtime import Runtime
     from constrained_agent.decode.sampling import Sampling
     from constrained_agent.model.cards import Card
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+max_added_lines_option = click.option(
+    "--max-added-lines",
+    type=click.IntRange(1),
+    default=MAX_ADDED_LINES,
+    show_default=True,
+    metavar="N",
+    help="Added lines that may follow each other in a patch.",
+)
 
 _OPTIONS = (
     click.option("--model", metavar="NAME", help="Model card, hub id OWNER/NAME, or folder."),
@@ -80,6 +91,8 @@ def sampling(card: Card, flags: ModelFlags) -> Sampling:
     for name, value in (("--temperature", flags.temperature), ("--top-p", flags.top_p)):
         if value is not None and not math.isfinite(value):
             raise click.UsageError(f"{name} {value}: a finite number is needed")
+    if flags.think and flags.temperature == 0:
+        click.echo("warning: thinking at temperature 0 tends to repeat itself until its limit", err=True)
     default = card.sampling_for(flags.think)
     return Sampling(
         temperature=default.temperature if flags.temperature is None else flags.temperature,

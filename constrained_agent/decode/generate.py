@@ -7,7 +7,7 @@ consumed once more by a fresh constraint before it is passed on.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from constrained_agent.decode.needs import Constraint, Model, Unconstrained
@@ -56,6 +56,7 @@ def generate(
     max_tokens: int,
     deadline: float | None = None,
     thinking: Thinking | None = None,
+    blank_ids: Collection[int] = (),
     on_tokens: OnTokens | None = None,
     on_prefill: Callable[[int, int], None] | None = None,
 ) -> Generation:
@@ -70,6 +71,7 @@ def generate(
             whole text would fit any more is not offered; so what the constraint has begun, it ends.
         deadline: `time.monotonic()` value after which no further step starts; the text is then closed.
         thinking: limits a thinking block, if the text starts with one.
+        blank_ids: tokens of white space alone; a flood of them ends the text.
         on_tokens, on_prefill: progress; `on_prefill` gets (ids done, ids in all).
 
     Raises:
@@ -83,7 +85,9 @@ def generate(
         raise BudgetError(
             f"the shortest whole text takes {len(way)} tokens, more than the limit of {max_tokens}"
         )
-    run = Steps(model, constraint.copy(), sampling, max_tokens, deadline, thinking, on_tokens or _ignore)
+    run = Steps(
+        model, constraint.copy(), sampling, max_tokens, deadline, thinking, on_tokens or _ignore, blank_ids
+    )
     started = time.perf_counter()
     prefilled = started
     reused = 0

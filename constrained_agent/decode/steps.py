@@ -8,7 +8,7 @@ next pass is queued on the token that is still being drawn, so the device never 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -82,6 +82,7 @@ class Steps:
     deadline: float | None
     thinking: Thinking | None
     on_tokens: OnTokens
+    blank_ids: Collection[int] = ()
     tokens: list[int] = field(default_factory=list)
     flags: list[bool] = field(default_factory=list)
     end_token: int | None = None
@@ -110,7 +111,7 @@ class Steps:
             self._settle(drawn.ahead, [drawn.token], drawn.forced)
             if self.constraint.stopped:
                 return "complete"
-            repeating = repeats(self.tokens)
+            repeating = repeats(self.tokens, self.blank_ids)
             forced = [*drawn.forced, *self._end_thinking(at_once=repeating)]
             if repeating and forced == drawn.forced:
                 return self.close("repetition")

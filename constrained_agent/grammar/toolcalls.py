@@ -39,7 +39,12 @@ class Markers:
 
 
 def turn_grammar(
-    tools: Sequence[ToolSpec], choice: str, markers: Markers, *, thinking: bool = False
+    tools: Sequence[ToolSpec],
+    choice: str,
+    markers: Markers,
+    *,
+    thinking: bool = False,
+    patch_rules: str | None = None,
 ) -> Grammar:
     """The language of one model answer.
 
@@ -48,6 +53,7 @@ def turn_grammar(
         choice: `auto` (text, or text and a call), `none`, `required` (a call at once), or one tool's name.
         markers: the dialect's markers.
         thinking: the answer starts with a thinking block. False where the prompt holds a closed one already.
+        patch_rules: Lark rules in which `patches.RULE` is a patch; the strict language if left out.
 
     Raises:
         UserError: `choice` names no tool, a call is required but no tool is on offer, or a name is malformed.
@@ -66,7 +72,7 @@ def turn_grammar(
         rules.append(_call(markers, offered))
         rules += [_arguments(i, tool) for i, tool in enumerate(offered) if not tool.freeform]
         if any(tool.freeform for tool in offered):
-            rules.append(patches.freeform_rules())
+            rules.append(patches.freeform_rules() if patch_rules is None else patch_rules)
     return Grammar(
         f"turn ({choice}: {', '.join(t.name for t in offered) or 'text'})", "lark", "\n".join(rules) + "\n"
     )
@@ -79,6 +85,7 @@ def compile_turn(
     markers: Markers,
     *,
     thinking: bool = False,
+    patch_rules: str | None = None,
 ) -> endings.ClosableMatcher:
     """`turn_grammar`, compiled; a schema that the engine cannot take is reported by its tool's name.
 
@@ -86,7 +93,7 @@ def compile_turn(
         GrammarError: names the tool at fault.
         UserError: as `turn_grammar`.
     """
-    grammar = turn_grammar(tools, choice, markers, thinking=thinking)
+    grammar = turn_grammar(tools, choice, markers, thinking=thinking, patch_rules=patch_rules)
     try:
         return endings.closable(tokenizer, grammar)
     except GrammarError:

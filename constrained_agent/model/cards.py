@@ -252,13 +252,19 @@ def _read(name: str, data: dict[str, Any]) -> Card:
     thinking = _table(Thinking, "thinking", data["thinking"]) if "thinking" in data else None
     samplings = data["sampling"]
     _check_keys("sampling.", samplings, {"plain", "thinking"} if thinking else {"plain"}, optional=set())
+    plain = _table(Sampling, "sampling.plain", samplings["plain"])
+    deep = _table(Sampling, "sampling.thinking", samplings["thinking"]) if thinking else None
+    if deep is not None and deep.temperature == 0:
+        raise ValueError(
+            "sampling.thinking.temperature: expected more than 0: greedy thinking repeats itself"
+        )
     return Card(
         name=name,
         source=_source(data["source"]),
         end_tokens=tuple(ends),
         thinking=thinking,
-        sampling=_table(Sampling, "sampling.plain", samplings["plain"]),
-        sampling_thinking=_table(Sampling, "sampling.thinking", samplings["thinking"]) if thinking else None,
+        sampling=plain,
+        sampling_thinking=deep,
         **{key: data[key] for key in (*_STRINGS, *_INTEGERS)},
     )
 

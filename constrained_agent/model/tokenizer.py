@@ -33,6 +33,7 @@ class Tokenizer:
         token_bytes: bytes of every id; for a special token, its name.
         special_ids: added tokens and unused ids: never produced by text.
         end_ids: ids that end a turn, the usual one first.
+        blank_ids: ids of white space alone.
     """
 
     def __init__(self, tokenizer_json: str, end_tokens: Iterable[str]) -> None:
@@ -48,6 +49,7 @@ class Tokenizer:
         self.token_bytes, unused = _byte_table(spec, added)
         self.vocab_size = len(self.token_bytes)
         self.special_ids = sorted({*added, *unused})
+        self.blank_ids = frozenset(i for i, data in enumerate(self.token_bytes) if data and not data.strip())
         missing = [name for name in end_tokens if name not in self._id_of]
         if missing:
             raise ModelError(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from constrained_agent.errors import MatcherError
 from constrained_agent.grammar import prefix, sources
 from constrained_agent.grammar.matcher import EngineTokenizer, Matcher, byte_tokenizer
+from constrained_agent.grammar.patches import RULE, freeform_rules
 from constrained_agent.grammar.sources import Grammar
 
 PATCH_GRAMMARS = ("apply_patch", "apply_patch_strict")
@@ -248,3 +249,18 @@ def test_whatever_is_expected_may_be_appended(made: tuple[Grammar, str], data: A
         if entry.kind == "literal":
             assert entry.example.decode() == entry.text
     assert any(entry.kind == "end" for entry in report.expected) == (report.completion == "")
+
+
+@given(text=st.one_of(patches(), broken_patches()))
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_embedded_patches_are_the_strict_language(text: str) -> None:
+    """Up to the newline after the end, which what follows in a turn brings."""
+    text = text.removesuffix("\n")
+    whole = Matcher(byte_tokenizer(), sources.load("apply_patch_strict"))
+    part = Matcher(byte_tokenizer(), Grammar("part", "lark", f"start: {RULE}\n{freeform_rules(20)}"))
+    data = list(text.encode())
+    assert part.accepted_prefix(data) == whole.accepted_prefix(data)
+    if part.accepted_prefix(data) == len(data):
+        part.consume(data)
+        whole.consume(data)
+        assert part.accepting == whole.accepting

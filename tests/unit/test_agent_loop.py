@@ -308,6 +308,21 @@ def test_thinking_is_read_apart_and_no_call_hides_in_it(tiny_runtime, root):
     assert not (root / "bad").exists()
 
 
+def test_thinking_that_leaves_no_answer_ends_as_thinking_limit(tiny_runtime, root):
+    thought = "<think>\n" + "".join(f"Step {i} leads on. " for i in range(300))
+    agent = ScriptedAgent(tiny_runtime, root, [thought] * 3, thinking=True, max_tokens=60)
+    result = agent.run()
+    assert (result.exit_reason, result.failures) == ("thinking_limit", {"thinking_limit": 3, "cut": 3})
+
+
+def test_a_patch_at_the_limit_of_added_lines_says_so(tiny_runtime, root):
+    long = patch_call("*** Add File: n.txt\n" + "".join(f"+line {i}\n" for i in range(9)))
+    agent = ScriptedAgent(tiny_runtime, root, [long, "ok"], max_added_lines=4)
+    assert agent.run().exit_reason == "done"
+    assert (root / "n.txt").read_text() == "line 0\nline 1\nline 2\nline 3\n"
+    assert "limit of 4 added lines" in agent.prompt_text(1)
+
+
 def test_a_conversation_that_outgrows_the_context_ends_with_its_result(tiny_runtime, root):
     agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "ok"])
     room = agent.model.room

@@ -147,6 +147,12 @@ class TestRepetition:
         assert not repeats([*range(20), 99] * 7 + [*range(20), 98])
         assert not repeats([token for i in range(30) for token in (1, 2, 3, i)])
 
+    def test_a_flood_of_blanks_in_any_order(self):
+        blanks = [(7 * i * i + i // 3) % 11 for i in range(64)]
+        assert not repeats(blanks)
+        assert repeats(blanks, range(11))
+        assert not repeats([*blanks[:40], 50, *blanks[41:]], range(11))
+
     def test_nothing_and_little(self):
         assert not repeats([])
         assert not repeats([1])

@@ -5,8 +5,10 @@ import json
 import pytest
 
 from constrained_agent.errors import GrammarError, MatcherError, UserError
+from constrained_agent.grammar import patches
 from constrained_agent.grammar.answers import AnswerReader
 from constrained_agent.grammar.matcher import Matcher, byte_tokenizer
+from constrained_agent.grammar.sources import Grammar
 from constrained_agent.grammar.toolcalls import Markers, closed, compile_turn, turn_grammar
 from constrained_agent.messages import ToolSpec
 
@@ -236,3 +238,31 @@ def test_an_integer_beyond_reason_still_reads():
 def test_thinking_markers_are_text_for_a_model_that_does_not_think():
     answer = AnswerReader(TOOLS, Markers(False)).read_text("<think> is a tag.")
     assert (answer.thinking_closed, answer.text) == (True, "<think> is a tag.")
+
+
+class TestAddedLines:
+    """At most so many added lines in a row; nothing else of the strict language is lost."""
+
+    def accepts(self, body, limit=3):
+        grammar = Grammar("patch", "lark", f"start: {patches.RULE}\n" + patches.freeform_rules(limit))
+        text = f"*** Begin Patch\n{body}*** End Patch"
+        return Matcher(TEXT, grammar).accepted_prefix(list(text.encode())) == len(text)
+
+    @pytest.mark.parametrize(
+        "head", ["*** Add File: a\n", "*** Update File: a\n", "*** Update File: a\n@@\n x\n-y\n"]
+    )
+    def test_a_run_ends_at_the_limit(self, head):
+        assert self.accepts(head + "+a\n" * 3)
+        assert not self.accepts(head + "+a\n" * 4)
+
+    def test_old_lines_come_between_two_runs(self):
+        assert self.accepts("*** Update File: a\n" + "+a\n+b\n+c\n x\n+d\n+e\n+f\n-y\n+g\n")
+        assert self.accepts("*** Update File: a\n" + "-x\n" * 9 + " y\n" * 9)
+        assert not self.accepts("*** Update File: a\n" + "+a\n+b\n+c\n x\n+d\n+e\n+f\n+g\n")
+
+    def test_a_hunk_still_changes_something(self):
+        assert not self.accepts("*** Update File: a\n x\n y\n")
+
+    def test_the_longest_run(self):
+        assert patches.longest_added_run("+a\n+b\n x\n+c\n") == 2
+        assert patches.longest_added_run("") == 0

@@ -153,6 +153,7 @@ def own_card(tmp_path, monkeypatch: pytest.MonkeyPatch):
         ("context_length = 40_960", 'context_length = "40k"', "context_length: expected int, found '40k'"),
         ('["<|im_end|>", "<|endoftext|>"]', "[]", "end_tokens: expected a list of strings"),
         ("by_default = true", "by_default = 1", "thinking.by_default: expected bool, found 1"),
+        ("temperature = 0.6", "temperature = 0.0", "sampling.thinking.temperature: expected more than 0"),
         ("[sampling.thinking]", "[sampling.think]", "unknown key sampling.think"),
         ("[source]", "[source", "Expected ']'"),
     ],
