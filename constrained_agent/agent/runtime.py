@@ -93,9 +93,8 @@ class Runtime:
         """
         if level == "off":
             return self.unconstrained()
-        rules = patches.freeform_rules(max_added_lines)
         return toolcalls.compile_turn(
-            self._engine, tools, choice, self.markers, thinking=thinking, patch_rules=rules
+            self._engine, tools, choice, self.markers, thinking=thinking, max_added_lines=max_added_lines
         )
 
     def grammar_constraint(self, grammar: Grammar) -> ClosableMatcher:

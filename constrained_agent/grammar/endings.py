@@ -23,8 +23,13 @@ _BYTES = 256
 class ClosableMatcher(Matcher):
     """A `Matcher` that can also say how to end."""
 
-    def __init__(self, tokenizer: EngineTokenizer, grammar: Grammar) -> None:
-        """Compile a grammar twice, over the vocabulary and over bytes.
+    def __init__(
+        self, tokenizer: EngineTokenizer, grammar: Grammar, *, ends_of: Grammar | None = None
+    ) -> None:
+        """Compile a grammar over the vocabulary, and over bytes to look for ends.
+
+        Args:
+            ends_of: a grammar that ends are looked for in instead; every text of `grammar` is one of it.
 
         Raises:
             GrammarError: it does not compile.
@@ -34,7 +39,7 @@ class ClosableMatcher(Matcher):
         self._twin: Matcher | None
         try:
             names = [tokenizer.token_bytes[token].decode() for token in tokenizer.special_ids]
-            self._twin = Matcher(byte_tokenizer(names), grammar)
+            self._twin = Matcher(byte_tokenizer(names), ends_of or grammar)
         except GrammarError:
             # It names tokens by number, which mean others to the twin: then no end is known.
             self._twin = None
@@ -72,10 +77,10 @@ class ClosableMatcher(Matcher):
 
         Cost: see the module; the first call searches.
         """
-        way = self._find_way()
+        way = self._found_way()
         return None if way is None else self._as_tokens(way)
 
-    def _find_way(self) -> Path | None:
+    def _found_way(self) -> Path | None:
         if self._twin is None:
             return () if self.accepting else None
         read = self._as_bytes(self._unread)

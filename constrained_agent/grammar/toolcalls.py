@@ -14,6 +14,8 @@ from typing import Any
 
 from constrained_agent.errors import GrammarError, UserError
 from constrained_agent.grammar import endings, matcher, patches, sources
+from constrained_agent.grammar.located import LocatedPatches
+from constrained_agent.grammar.placing import SPECIAL, Frame, PlacingMatcher
 from constrained_agent.grammar.sources import Grammar
 from constrained_agent.messages import ToolSpec
 
@@ -78,6 +80,13 @@ def turn_grammar(
     )
 
 
+def patch_frame(markers: Markers, tool: str) -> Frame:
+    """What stands around the raw patch of a call."""
+    mark = SPECIAL if markers.are_tokens else b""
+    opener, closer = (mark + marker.encode() + mark for marker in (markers.call_open, markers.call_close))
+    return Frame(opener + f'\n{{"name": "{tool}"}}\n'.encode(), b"\n" + closer)
+
+
 def compile_turn(
     tokenizer: matcher.EngineTokenizer,
     tools: Sequence[ToolSpec],
@@ -85,17 +94,28 @@ def compile_turn(
     markers: Markers,
     *,
     thinking: bool = False,
-    patch_rules: str | None = None,
+    max_added_lines: int = patches.MAX_ADDED_LINES,
+    located: LocatedPatches | None = None,
 ) -> endings.ClosableMatcher:
     """`turn_grammar`, compiled; a schema that the engine cannot take is reported by its tool's name.
+
+    Args:
+        max_added_lines: `+` lines that may follow each other in a patch.
+        located: holds patches to the lines of files; then compile on a deep stack (`grammar.deepstack`).
 
     Raises:
         GrammarError: names the tool at fault.
         UserError: as `turn_grammar`.
     """
-    grammar = turn_grammar(tools, choice, markers, thinking=thinking, patch_rules=patch_rules)
+    strict = patches.freeform_rules(max_added_lines)
+    grammar = turn_grammar(tools, choice, markers, thinking=thinking, patch_rules=strict)
+    patch_tools = [tool.name for tool in _offered(tools, choice) if tool.freeform]
     try:
-        return endings.closable(tokenizer, grammar)
+        if located is None or not patch_tools:
+            return endings.closable(tokenizer, grammar)
+        placed = turn_grammar(tools, choice, markers, thinking=thinking, patch_rules=located.rules())
+        frame = patch_frame(markers, patch_tools[0])
+        return PlacingMatcher(tokenizer, placed, located, ends_of=grammar, frame=frame)
     except GrammarError:
         for schema in parameter_grammars(tools):
             matcher.validate(schema, tokenizer)

@@ -7,7 +7,6 @@ import os
 import re
 import resource
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -15,14 +14,12 @@ from functools import lru_cache
 from typing import TypeVar
 
 from constrained_agent.errors import UserError
+from constrained_agent.grammar.deepstack import started
 from constrained_agent.grammar.matcher import EngineTokenizer, Matcher, byte_tokenizer
 from constrained_agent.grammar.sources import Grammar
 
 T = TypeVar("T")
 
-# Address space, of which only what is used costs memory; enough for the 65,525 symbols of the largest grammar.
-_STACK_BYTES = 512 << 20
-_STACK_SIZE_LOCK = threading.Lock()  # the size of the next thread's stack is a setting of the whole process
 # A grammar that people work with compiles in under 2 s; the time for a text is twenty times what is usual.
 _LIMIT_S = 30.0
 _LIMIT_S_PER_BYTE = 20e-6
@@ -94,7 +91,7 @@ def guarded(job: Callable[[], T], grammar: Grammar, n_bytes: int = 0) -> T:
     Raises:
         UserError: no end within the limits.
     """
-    outcome = _started(job)
+    outcome = started(job)
     n_seconds = _LIMIT_S + n_bytes * _LIMIT_S_PER_BYTE
     most_bytes = _peak_bytes() + _LIMIT_BYTES + n_bytes * _LIMIT_BYTES_PER_BYTE
     deadline = time.monotonic() + n_seconds
@@ -124,28 +121,6 @@ def _leave(outcome: Future[T]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(2)
-
-
-def _started(job: Callable[[], T]) -> Future[T]:
-    """Start a job on a thread whose stack holds the engine's recursion.
-
-    On the usual stack a chain of a few thousand rules ends the whole process.
-    """
-    outcome: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(job())
-        except BaseException as error:  # noqa: BLE001 - raised again by the caller's thread
-            outcome.set_exception(error)
-
-    with _STACK_SIZE_LOCK:
-        before = threading.stack_size(_STACK_BYTES)
-        try:
-            threading.Thread(target=run, daemon=True).start()
-        finally:
-            threading.stack_size(before)
-    return outcome
 
 
 def _peak_bytes() -> int:

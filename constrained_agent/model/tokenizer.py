@@ -49,6 +49,7 @@ class Tokenizer:
         self.token_bytes, unused = _byte_table(spec, added)
         self.vocab_size = len(self.token_bytes)
         self.special_ids = sorted({*added, *unused})
+        self._letters = {data[0] for data in self.token_bytes if len(data) == 1}
         self.blank_ids = frozenset(i for i, data in enumerate(self.token_bytes) if data and not data.strip())
         missing = [name for name in end_tokens if name not in self._id_of]
         if missing:
@@ -101,7 +102,10 @@ class Tokenizer:
 
     def can_spell(self, text: str) -> bool:
         """Whether the ids of a text give the text back: small vocabularies lack some bytes."""
-        return self.bytes_of(self.encode_plain(text)) == text.encode("utf-8", "surrogatepass")
+        data = text.encode("utf-8", "surrogatepass")
+        if self._letters.issuperset(data):
+            return True
+        return self.bytes_of(self.encode_plain(text)) == data
 
     def bytes_of(self, ids: Iterable[int]) -> bytes:
         """The bytes of ids, special tokens as their names."""

@@ -28,7 +28,7 @@ from constrained_agent.patch.steps import steps
 from constrained_agent.patch.textfile import decode
 
 
-def derive(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Patch:
+def derive(old: Mapping[str, bytes], new: Mapping[str, bytes], *, headers: bool = True) -> Patch:
     """The patch from one tree to another; sections in the order of the paths that they start from.
 
     As few lines as possible change (`align.gaps`), and each hunk has the least context that makes it unique
@@ -36,6 +36,8 @@ def derive(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Patch:
 
     Args:
         old, new: path to bytes. Only files that differ count; others may be left out of both.
+        headers: use `@@` headers where they save much context. Without, every place is fixed by context alone, as
+            located grammars want it.
 
     Returns:
         The patch. Without sections if the trees are equal, which is the one patch that `parse` refuses.
@@ -51,9 +53,11 @@ def derive(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Patch:
     changed = sorted(path for path in old.keys() & new.keys() if old[path] != new[path])
     _check_paths([*gone, *come, *changed])
     _check_folders(old, come)
-    sections: dict[str, list[Section]] = {path: _updates(path, old[path], new[path]) for path in changed}
+    sections: dict[str, list[Section]] = {
+        path: _updates(path, old[path], new[path], headers=headers) for path in changed
+    }
     for path, target in renames(gone, come).items():
-        if updates := _moves(path, gone[path], target, come[target]):
+        if updates := _moves(path, gone[path], target, come[target], headers=headers):
             sections[path] = updates
             del gone[path], come[target]
     for path in gone:
@@ -63,12 +67,14 @@ def derive(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Patch:
     return Patch(tuple(section for path in sorted(sections) for section in sections[path]))
 
 
-def _updates(path: str, old: bytes, new: bytes, move_to: str | None = None) -> list[Section]:
+def _updates(
+    path: str, old: bytes, new: bytes, move_to: str | None = None, *, headers: bool
+) -> list[Section]:
     """One section for each step; the last one moves the file."""
     if old == new:
         return [UpdateFile(path, move_to, ())]
     found: list[Section] = [
-        UpdateFile(path, None, hunks(step.texts, step.changes))
+        UpdateFile(path, None, hunks(step.texts, step.changes, headers=headers))
         for step in steps(decode(old, path), decode(new, move_to or path), move_to or path)
     ]
     last = found[-1]
@@ -76,10 +82,10 @@ def _updates(path: str, old: bytes, new: bytes, move_to: str | None = None) -> l
     return [*found[:-1], UpdateFile(path, move_to, last.hunks)]
 
 
-def _moves(path: str, old: bytes, target: str, new: bytes) -> list[Section]:
+def _moves(path: str, old: bytes, target: str, new: bytes, *, headers: bool) -> list[Section]:
     """The file under its new name; nothing if it can only be deleted and added, or that says more than adding."""
     try:
-        return _updates(path, old, new, target)
+        return _updates(path, old, new, target, headers=headers)
     except PatchError:
         return []
 

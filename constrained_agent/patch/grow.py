@@ -37,7 +37,7 @@ class _Window(NamedTuple):
     header: int | None = None
 
 
-def hunks(texts: Sequence[str], changes: Sequence[Change]) -> tuple[Hunk, ...]:
+def hunks(texts: Sequence[str], changes: Sequence[Change], *, headers: bool = True) -> tuple[Hunk, ...]:
     """Hunks that make the changes, in file order.
 
     The old lines of each stand in the file only once, or are its last ones and bound to the end. Neither a context
@@ -50,13 +50,14 @@ def hunks(texts: Sequence[str], changes: Sequence[Change]) -> tuple[Hunk, ...]:
     Args:
         texts: the file's lines.
         changes: in file order, with at least one line between two of them.
+        headers: whether a hunk may have an `@@` header at all.
 
     Cost: that of `shortest_unique`.
     """
     if not texts:
         return tuple(Hunk((), tuple(HunkLine("+", _spelt(text)) for text in c.added)) for c in changes)
     grower = _Grower(texts, changes)
-    windows = grower.windows(headers=True)
+    windows = grower.windows(headers=headers)
     found = [grower.hunk(window) for window in windows]
     headed = [at for at, hunk in enumerate(found) if hunk.headers]
     searcher = Searcher(texts, [found[at] for at in headed])

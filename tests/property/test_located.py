@@ -1,0 +1,206 @@
+"""Laws of located patches over random files and random walks through their grammar.
+
+Every finished text is a strict patch that applies at the place the automaton meant; every correct edit is let
+through; no point is a dead end; a hunk can end where its old lines fix one place, and only there.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from constrained_agent.errors import PatchError
+from constrained_agent.grammar import sources, ways
+from constrained_agent.grammar.located import Editable, LocatedPatches, OfferedFile, locate
+from constrained_agent.grammar.matcher import Matcher, byte_tokenizer
+from constrained_agent.grammar.newpaths import NewPaths
+from constrained_agent.grammar.progress import Landed, Progress
+from constrained_agent.patch import format as patch_format
+from constrained_agent.patch.derive import derive
+from constrained_agent.patch.plan import Plan, plan
+from constrained_agent.patch.textfile import TextFile, decode, encode
+
+N_WALKS = int(os.environ.get("LOCATED_WALKS", "300"))
+TOKENS = byte_tokenizer(["<|im_end|>", "</tool_call>"])
+STRICT = Matcher(TOKENS, sources.load("apply_patch_strict"))
+
+# Lines that have broken parsers, shells, terminals, templates and grammars.
+NASTY = [
+    "", " ", "\t", "x", "  x", "x  ", 'a "b" c', "a\\nb", "\\", "'", "/", "é", "e\u0301", "a\rb", "\r",
+    "\x0c", "\x1b[0m",
+    "\u2028", "\u0085", "\ufeff", "\u200b", "*** End Patch", "*** Update File: a.py", "@@", "+x", "-x", "</tool_call>",
+    "<|im_end|>", "😀", "文", "{{ x }}", "%if true", "// c", "| y", "\x7f", "a" * 300, '\u201cx\u201d', "\ufffd",
+]  # fmt: skip
+ENDINGS = ["\n", "\n", "\n", "\r\n"]
+
+
+def random_lines(rng: random.Random) -> list[str]:
+    """Few different lines, so that most stand in many places; or nasty ones; or a period."""
+    n = rng.choice([0, 1, 2, 3, 5, 8, 13, 21])
+    kind = rng.randrange(5)
+    if kind == 0:
+        return ["x"] * n
+    if kind == 1:
+        period = [rng.choice("abc") for _ in range(rng.randint(1, 3))]
+        return [period[i % len(period)] for i in range(n)]
+    pool = rng.sample(NASTY, 8) if kind == 2 else list("abcdefgh")[: rng.randint(2, 8)]
+    return [rng.choice(pool) for _ in range(n)]
+
+
+def as_bytes(rng: random.Random, lines: list[str]) -> bytes:
+    ending = rng.choice(ENDINGS)
+    endings = [ending] * len(lines)
+    if lines and lines[-1] and rng.random() < 0.2:
+        endings[-1] = ""
+    return encode(TextFile(lines, endings, bom=bool(lines) and rng.random() < 0.1))
+
+
+class Tree:
+    """Files, their located language and a matcher of it."""
+
+    def __init__(self, rng: random.Random, max_added_lines: int = 5) -> None:
+        names = ["a.py", "src/b.c", "ü x.md"][: rng.randint(0, 3)]
+        self.files = {name: as_bytes(rng, random_lines(rng)) for name in names}
+        offered = [OfferedFile(name, decode(data, name).texts) for name, data in self.files.items()]
+        self.located: LocatedPatches = locate(
+            Editable(offered, NewPaths(frozenset(self.files), frozenset(["src"]))),
+            max_added_lines=max_added_lines,
+        )
+        self.matcher = Matcher(TOKENS, self.located.grammar())
+
+    def plan(self, text: str) -> Plan:
+        return plan(patch_format.parse(text, lenient=False).patch, self.files.get)
+
+
+def walk(rng: random.Random, matcher: Matcher, located: LocatedPatches) -> tuple[bytes, Progress]:
+    """Write a patch byte by byte: now at random, now towards an end, as long as it stays consistent."""
+    progress = Progress(located)
+    text = b""
+    matcher = matcher.fresh()
+    while not matcher.accepting:
+        ahead = progress.advanced(b"")
+        bits = matcher.bitmask()
+        allowed = [b for b in range(256) if bits[b // 32] >> (b % 32) & 1]
+        assert allowed, f"dead end after {text!r}"
+        preferred = [b for b in allowed if b in b"\n -+*@" or rng.random() < 0.02] or allowed
+        if len(text) > 400 or (len(progress.line) > 12 and rng.random() < 0.5):
+            way = ways.shortest(progress)
+            assert way, text
+            step = way[:1]
+        else:
+            step = bytes([rng.choice(preferred if rng.random() < 0.8 else allowed)])
+        ahead = progress.advanced(step)
+        if ways.shortest(ahead) is None:  # a new path for the second time
+            assert not ahead.consistent, (text, step)
+            continue
+        matcher.consume(list(step))
+        progress, text = ahead, text + step
+    return text, progress
+
+
+@pytest.mark.parametrize("seed", range(N_WALKS))
+def test_what_is_finished_applies_where_it_was_meant(seed: int) -> None:
+    rng = random.Random(seed)
+    tree = Tree(rng)
+    data, progress = walk(rng, tree.matcher, tree.located)
+    text = data.decode()
+    strict = STRICT.fresh()
+    assert strict.accepted_prefix(list(data)) == len(data)
+    try:
+        planned = tree.plan(text)
+    except PatchError as error:
+        if error.kind == "no_change":  # which no grammar can see
+            return
+        raise
+    landed = list(progress.landed())
+    assert [mark for file in planned.files for mark in spans(file.path, text, tree)] == landed
+
+
+def spans(path: str, text: str, tree: Tree) -> list[Landed]:
+    """Where the patch engine puts the hunks of one file."""
+    from constrained_agent.patch.locate import Place, Searcher
+    from constrained_agent.patch.sections import UpdateFile
+
+    found = []
+    after = 0
+    for section in patch_format.parse(text).patch.sections:
+        if isinstance(section, UpdateFile) and section.path == path:
+            searcher = Searcher(decode(tree.files[path], path).texts, section.hunks)
+            for hunk in section.hunks:
+                place = searcher.locate(hunk, after)
+                assert isinstance(place, Place)
+                after = place.start + len(hunk.old())
+                found.append(Landed(path, place.start, after))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(N_WALKS))
+def test_every_point_has_a_way_to_the_end(seed: int) -> None:
+    rng = random.Random(10_000 + seed)
+    tree = Tree(rng)
+    data, _ = walk(rng, tree.matcher, tree.located)
+    matcher, progress = tree.matcher.fresh(), Progress(tree.located)
+    for byte in data:
+        way = ways.shortest(progress)
+        assert way is not None
+        there = matcher.copy()
+        assert there.accepted_prefix(list(way)) == len(way), (data, progress.line, way)
+        there.consume(list(way))
+        assert there.accepting
+        assert progress.advanced(way).done
+        matcher.consume([byte])
+        progress = progress.advanced(bytes([byte]))
+    assert progress.done
+
+
+@pytest.mark.parametrize("seed", range(N_WALKS))
+def test_a_hunk_ends_where_its_old_lines_fix_one_place_and_only_there(seed: int) -> None:
+    rng = random.Random(20_000 + seed)
+    lines = random_lines(rng)
+    located = locate(Editable([OfferedFile("a", lines)]))
+    matcher = Matcher(TOKENS, located.grammar())
+    for _ in range(20):
+        start = rng.randint(0, len(lines))
+        run = lines[start : start + rng.randint(0, 5)]
+        if rng.random() < 0.2:
+            run = [rng.choice(lines or ["q"]) for _ in range(3)]
+        places = [i for i in range(len(lines) - len(run) + 1) if lines[i : i + len(run)] == run]
+        at_end = lines[len(lines) - len(run) :] == run and (run or not lines)
+        body = "".join(f"{rng.choice(' -')}{line}\n" for line in run) + "+new\n"
+        for tail, right in (
+            ("", len(places) == 1 and (bool(run) or not lines)),
+            ("*** End of File\n", bool(at_end)),
+        ):
+            data = f"*** Begin Patch\n*** Update File: a\n@@\n{body}{tail}*** End Patch".encode()
+            assert (matcher.accepted_prefix(list(data)) == len(data)) == right, (lines, body, tail)
+
+
+@pytest.mark.parametrize("seed", range(N_WALKS))
+def test_every_correct_edit_is_let_through(seed: int) -> None:
+    rng = random.Random(30_000 + seed)
+    tree = Tree(rng, max_added_lines=50)
+    new = dict(tree.files)
+    for name, data in tree.files.items():
+        file = decode(data, name)
+        texts = list(file.texts)
+        for _ in range(rng.randint(0, 3)):
+            at = rng.randint(0, len(texts))
+            texts[at : at + rng.choice([0, 1, 1, 2])] = rng.sample(NASTY, rng.randint(0, 2))
+        ending = next(iter(file.endings), "\n") or "\n"
+        new[name] = encode(TextFile(texts, [ending] * len(texts), file.bom))
+    if rng.random() < 0.3:
+        new["src/new.py"] = b"x\n"
+    if new and rng.random() < 0.2:
+        del new[rng.choice(list(new))]
+    try:
+        patch = derive(tree.files, new, headers=False)
+    except PatchError:
+        return  # not to be said in a patch
+    paths = [section.path for section in patch.sections]
+    if not paths or len(paths) > len(set(paths)):
+        return  # nothing to do, or changes of line endings that take two steps
+    text = patch_format.render(patch).removesuffix("\n").encode()
+    taken = tree.matcher.accepted_prefix(list(text))
+    assert taken == len(text), (text[:taken], text[taken:])
