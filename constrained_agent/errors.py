@@ -10,8 +10,8 @@ ConstrainedAgentError
 ├── ToolError            the model: goes back to it as a tool result
 │   └── PatchError       a patch that cannot be read or applied
 └── DecodeError          nobody can act: the run stops, the text is not passed on
-    ├── MatcherError     the grammar engine refused a token or hit one of its limits
-    └── DeadEndError     the grammar allows no token here
+    └── MatcherError     the grammar engine refused a token or hit one of its limits
+        └── DeadEndError the grammar allows no token here
 ```
 
 An exception carries fields and builds its own message: what, where, what was expected, what to do next.
@@ -141,5 +141,5 @@ class MatcherError(DecodeError):
     """The grammar engine refused a token, reported an error or hit one of its limits."""
 
 
-class DeadEndError(DecodeError):
+class DeadEndError(MatcherError):
     """The grammar allows no token at this point."""

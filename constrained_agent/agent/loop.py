@@ -19,6 +19,7 @@ from constrained_agent.agent.budget import (
     ExitReason,
 )
 from constrained_agent.agent.conversation import Conversation
+from constrained_agent.agent.editable import editable
 from constrained_agent.agent.runtime import Runtime
 from constrained_agent.agent.transcript import Transcript
 from constrained_agent.agent.turn import Progress, Turn, take_turn
@@ -121,7 +122,10 @@ class Agent:
         """Append the task; in a new conversation, the system message before it."""
         shown = [(path, self._tools.show(path)) for path in files]
         dialect, size = self._runtime.dialect, self._settings.prompt_size
-        self._conversation.begin(prompt.system_parts(self._tools.specs, size, dialect.tool_block))
+        headers = self._settings.decoding.level != "located"
+        self._conversation.begin(
+            prompt.system_parts(self._tools.specs, size, dialect.tool_block, headers=headers)
+        )
         self._conversation.say(prompt.task_text(task, shown), "task_and_files" if files else "task")
         parts = self._conversation.parts
         self._transcript.write(
@@ -141,6 +145,7 @@ class Agent:
             choice,
             self._settings.decoding,
             self._reader,
+            editable=editable(self._tools) if self._settings.decoding.level == "located" else None,
             number=number,
             deadline=run.budget.deadline,
             progress=Progress(self._watcher.prefill, self._watcher.tokens),

@@ -33,32 +33,39 @@ A call is a JSON object between markers, alone at the end of your answer:
 {"name": "NAME", "arguments": {"KEY": "VALUE"}}
 </tool_call>"""
 
+_PATCH_TOOL = """\
+apply_patch: change, add, delete or rename files. Its patch is not JSON: it follows the name as raw text. """
+
 _PATCH_FULL = """\
-apply_patch: change, add, delete or rename files. Its patch is not JSON: it follows the name as raw text. \
-Under `*** Update File: PATH` each hunk starts with `@@`, or with `@@ ` and a line above the change (such as its \
-`def` or `class` line) where the same lines stand more than once. Then lines with one character in front: a blank \
+Under `*** Update File: PATH` each hunk starts with {start}. Then lines with one character in front: a blank \
 for a line that stays, `-` for a line that goes, `+` for a line that comes. Copy lines from the file exactly, \
 without line numbers; show two or three lines that stay. `*** Add File: PATH` takes only `+` lines, \
 `*** Delete File: PATH` takes none, `*** Move to: PATH` under an Update renames. For example:
-<tool_call>
-{"name": "apply_patch"}
 """
 
+_START_WITH_HEADER = """\
+`@@`, or with `@@ ` and a line above the change (such as its `def` or `class` line) where the same lines stand more \
+than once"""
+
+_START_BARE = "`@@` alone, and has enough lines that together they stand only once in the file"
+
 _PATCH_COMPACT = """\
-apply_patch changes files. Before each line: `-` old line, `+` new line, blank for a line that stays:
-<tool_call>
-{"name": "apply_patch"}
+{name} changes files. Before each line: `-` old line, `+` new line, blank for a line that stays:
 """
 
 _EXAMPLE = """\
 *** Begin Patch
 *** Update File: area.py
-@@ def area(width, height):
-     if width < 0:
+{head}     if width < 0:
          raise ValueError(width)
 -    return width + height
 +    return width * height
-*** End Patch
+*** End Patch"""
+
+_AS_CALL = """\
+<tool_call>
+{{"name": "apply_patch"}}
+{example}
 </tool_call>"""
 
 
@@ -76,7 +83,11 @@ class Part:
 
 
 def system_parts(
-    tools: Sequence[ToolSpec], size: Size, tool_block: Callable[[Sequence[ToolSpec]], str]
+    tools: Sequence[ToolSpec],
+    size: Size,
+    tool_block: Callable[[Sequence[ToolSpec]], str],
+    *,
+    headers: bool = True,
 ) -> tuple[Part, ...]:
     """The parts of the system message, joined by blank lines by the caller.
 
@@ -84,6 +95,7 @@ def system_parts(
         tools: the tools on offer; a tool that is not on offer is not spoken of.
         size: full or compact.
         tool_block: how the model's dialect lists tools.
+        headers: whether a patch may say `@@ LINE`; located ones do not.
     """
     compact = size == "compact"
     editing = _EDITING if any(tool.effect == "write" for tool in tools) else ""
@@ -92,8 +104,24 @@ def system_parts(
         block = _signatures(tools) if compact else f"# Tools\n\n{tool_block(tools)}"
         parts += [Part("tools", block, trusted=False), Part("call_form", _CALL_FORM)]
     if any(tool.freeform for tool in tools):
-        parts.append(Part("patch", (_PATCH_COMPACT if compact else _PATCH_FULL) + _EXAMPLE))
+        parts.append(patch_part(size, headers=headers))
     return tuple(parts)
+
+
+def patch_part(size: Size, *, headers: bool = True, call: bool = True) -> Part:
+    """How a patch is written, with an example.
+
+    Args:
+        headers: as in `system_parts`.
+        call: a patch is sent as a call of the tool; otherwise it is the whole answer.
+    """
+    start, head = (_START_WITH_HEADER, "@@ def area(width, height):\n") if headers else (_START_BARE, "@@\n")
+    if size == "compact":
+        how = _PATCH_COMPACT.format(name="apply_patch" if call else "A patch")
+    else:
+        how = (_PATCH_TOOL if call else "Answer with a patch. ") + _PATCH_FULL.format(start=start)
+    example = _EXAMPLE.format(head=head)
+    return Part("patch", how + (_AS_CALL.format(example=example) if call else example))
 
 
 def task_text(task: str, files: Sequence[tuple[str, str]]) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Literal
 
 from constrained_agent.grammar import patches, toolcalls
 from constrained_agent.grammar.answers import AnswerReader
+from constrained_agent.grammar.deepstack import started
 from constrained_agent.grammar.endings import ClosableMatcher, closable
+from constrained_agent.grammar.located import Editable, locate
 from constrained_agent.grammar.matcher import EngineTokenizer
+from constrained_agent.grammar.placing import PlacingMatcher, compile_patch
 from constrained_agent.grammar.sources import Grammar
 from constrained_agent.grammar.toolcalls import Markers
 from constrained_agent.messages import ToolSpec
@@ -17,8 +21,12 @@ if TYPE_CHECKING:
     from constrained_agent.decode.needs import Constraint
     from constrained_agent.model.weights import LoadedModel
 
-Level = Literal["off", "grammar"]
-"""off: nothing but the vocabulary's limits. grammar: the syntax of turns, calls and patches."""
+Level = Literal["off", "grammar", "located"]
+"""off: nothing but the vocabulary's limits. grammar: the syntax of turns, calls and patches. located: that, and
+patches speak of real lines in one place of files that were read."""
+
+_MAX_COMPILED = 4
+"""Constraints that are kept, by what they were compiled from: most turns have the grammar of the turn before."""
 
 
 class Runtime:
@@ -49,6 +57,7 @@ class Runtime:
         self._check_dialect(loaded.chat_template)
         self.session = Session(loaded)
         self._engine = EngineTokenizer(self.tokenizer)
+        self._compiled: dict[tuple[str, int, str], ClosableMatcher] = {}
 
     def _check_dialect(self, template: str | None) -> None:
         """A model that was trained on other turns or markers would be led astray by ours.
@@ -82,20 +91,66 @@ class Runtime:
         *,
         thinking: bool,
         max_added_lines: int = patches.MAX_ADDED_LINES,
-    ) -> Constraint:
-        """The constraint of one answer.
+        editable: Editable | None = None,
+    ) -> Future[Constraint]:
+        """The constraint of one answer, compiled while the caller goes on to run the prompt.
 
         Args:
             max_added_lines: `+` lines that may follow each other in a patch.
+            editable: what patches may do, at level `located`.
 
-        Raises:
-            GrammarError: a tool's schema does not compile; never answered by a looser constraint.
+        Raises (by the future):
+            GrammarError: a tool's schema does not compile, or files are too large; never answered by a looser
+                constraint.
         """
         if level == "off":
-            return self.unconstrained()
-        return toolcalls.compile_turn(
-            self._engine, tools, choice, self.markers, thinking=thinking, max_added_lines=max_added_lines
+            done: Future[Constraint] = Future()
+            done.set_result(self.unconstrained())
+            return done
+        files = (editable or Editable()) if level == "located" else None
+        return started(lambda: self._turn_constraint(tools, choice, thinking, max_added_lines, files))
+
+    def _turn_constraint(
+        self,
+        tools: Sequence[ToolSpec],
+        choice: str,
+        thinking: bool,
+        max_added_lines: int,
+        editable: Editable | None,
+    ) -> Constraint:
+        located = None
+        if editable is not None:
+            located = locate(editable, max_added_lines=max_added_lines, can_spell=self.tokenizer.can_spell)
+        turn = toolcalls.turn_grammar(tools, choice, self.markers, thinking=thinking)
+        key = (turn.text, max_added_lines, located.rules if located else "")
+        if key in self._compiled:
+            return self._compiled[key].fresh()
+        made = toolcalls.compile_turn(
+            self._engine,
+            tools,
+            choice,
+            self.markers,
+            thinking=thinking,
+            max_added_lines=max_added_lines,
+            located=located,
         )
+        if isinstance(made, PlacingMatcher):
+            made.warm()
+        while len(self._compiled) >= _MAX_COMPILED:
+            del self._compiled[next(iter(self._compiled))]
+        self._compiled[key] = made
+        return made.fresh()
+
+    def patch_constraint(self, editable: Editable, max_added_lines: int) -> Future[Constraint]:
+        """The constraint of a text that is one located patch, compiled while the caller goes on."""
+
+        def compiled() -> Constraint:
+            located = locate(editable, max_added_lines=max_added_lines, can_spell=self.tokenizer.can_spell)
+            made = compile_patch(self._engine, located)
+            made.warm()
+            return made
+
+        return started(compiled)
 
     def grammar_constraint(self, grammar: Grammar) -> ClosableMatcher:
         """A constraint from any grammar.

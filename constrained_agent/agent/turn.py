@@ -10,6 +10,7 @@ from constrained_agent.decode.generate import Generation, generate
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.decode.steps import OnTokens, Thinking
 from constrained_agent.grammar.answers import Answer, AnswerReader
+from constrained_agent.grammar.located import Editable
 from constrained_agent.grammar.patches import MAX_ADDED_LINES
 from constrained_agent.messages import ToolSpec, Usage
 
@@ -80,6 +81,7 @@ def take_turn(
     decoding: Decoding,
     reader: AnswerReader,
     *,
+    editable: Editable | None = None,
     number: int = 0,
     deadline: float | None = None,
     progress: Progress | None = None,
@@ -93,6 +95,7 @@ def take_turn(
         choice: `auto`, `none`, `required` or a tool's name.
         decoding: how to decode.
         reader: reads the answer back.
+        editable: what patches may do, at level `located`.
         number: number of the turn; shifts the seed, so that equal prompts need not give equal answers.
         deadline: `time.monotonic()` value that ends the answer.
 
@@ -105,8 +108,13 @@ def take_turn(
     prompt = [*history, *runtime.dialect.open_answer(thinking=thinking)]
     max_tokens = min(decoding.max_tokens, runtime.session.room(len(prompt)))
     constraint = runtime.turn_constraint(
-        decoding.level, tools, choice, thinking=thinking, max_added_lines=decoding.max_added_lines
-    )
+        decoding.level,
+        tools,
+        choice,
+        thinking=thinking,
+        max_added_lines=decoding.max_added_lines,
+        editable=editable,
+    )  # compiled while the prompt runs
     written = generate(
         runtime.session,
         constraint,
@@ -114,7 +122,7 @@ def take_turn(
         sampling=replace(decoding.sampling, seed=decoding.sampling.seed + number),
         max_tokens=max_tokens,
         deadline=deadline,
-        thinking=_thinking(runtime, decoding) if thinking else None,
+        thinking=thinking_limits(runtime, max_tokens, decoding.think_budget) if thinking else None,
         blank_ids=runtime.tokenizer.blank_ids,
         on_tokens=progress.on_tokens,
         on_prefill=progress.on_prefill,
@@ -131,10 +139,10 @@ def take_turn(
     )
 
 
-def _thinking(runtime: Runtime, decoding: Decoding) -> Thinking | None:
+def thinking_limits(runtime: Runtime, max_tokens: int, budget: int | None) -> Thinking | None:
+    """The thinking block's markers and its limit, half of the answer's if `budget` is None."""
     open_id = runtime.tokenizer.special(runtime.markers.think_open)
     close_id = runtime.tokenizer.special(runtime.markers.think_close)
     if open_id is None or close_id is None:
         return None
-    budget = decoding.max_tokens // 2 if decoding.think_budget is None else decoding.think_budget
-    return Thinking(open_id, close_id, budget)
+    return Thinking(open_id, close_id, max_tokens // 2 if budget is None else budget)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,15 +43,16 @@ class Flags(ModelFlags):
     regex: str | None
     tools: str | None
     tool_choice: str | None
+    edit: tuple[str, ...]
     max_added_lines: int
 
     @property
     def constrained(self) -> bool:
-        return any((self.grammar, self.json_schema, self.regex is not None, self.tools))
+        return any((self.grammar, self.json_schema, self.regex is not None, self.tools, self.edit))
 
 
 @click.command(
-    help="One generation under a grammar, a JSON schema, a regex or a set of tools; free without them."
+    help="One generation under a grammar, a JSON schema, a regex, tools or the lines of files; free without them."
 )
 @click.option("--prompt", help="The prompt.")
 @click.option("--prompt-file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
@@ -62,6 +65,12 @@ class Flags(ModelFlags):
     "--tools", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="JSON list of tools."
 )
 @click.option("--tool-choice", metavar="CHOICE", help="auto (default), none, required, or a tool's name.")
+@click.option(
+    "--edit",
+    multiple=True,
+    metavar="FILE",
+    help="A patch of this file, each of whose hunks fits one place of it. Repeatable; shown with the prompt.",
+)
 @max_added_lines_option
 @model_options
 def command(**flags: Any) -> int:
@@ -76,21 +85,25 @@ def _generate(flags: Flags) -> int:
         from constrained_agent.grammar.toolcalls import check_choice
 
         check_choice(tools, flags.tool_choice or "auto")
+    files = _Files(flags.edit) if flags.edit else None
     runtime = load_runtime(flags.model)  # before the imports below: they bring mlx
 
+    from constrained_agent.agent.turn import thinking_limits
     from constrained_agent.cli import view
     from constrained_agent.decode.generate import generate
 
-    ids = _prompt_ids(runtime, flags, prompt, tools)
+    ids = _prompt_ids(runtime, flags, prompt, tools, files)
     stream = view.TokenStream(view.console(stderr=flags.as_json), runtime.tokenizer, view.console())
     draw = sampling(runtime.card, flags)
+    max_tokens = min(flags.max_tokens, runtime.session.room(len(ids)))
     try:
         written = generate(
             runtime.session,
-            _constraint(runtime, flags, tools),
+            _constraint(runtime, flags, tools, files),
             ids,
             sampling=draw,
-            max_tokens=min(flags.max_tokens, runtime.session.room(len(ids))),
+            max_tokens=max_tokens,
+            thinking=thinking_limits(runtime, max_tokens, flags.think_budget) if flags.think else None,
             blank_ids=runtime.tokenizer.blank_ids,
             on_tokens=stream.tokens,
             on_prefill=stream.prefill,
@@ -118,6 +131,7 @@ def _check(flags: Flags) -> str:
         "--json-schema": flags.json_schema,
         "--regex": flags.regex,
         "--tools": flags.tools,
+        "--edit": flags.edit or None,
     }
     given = one_at_most(sources, "constraint")
     if flags.tool_choice and not flags.tools:
@@ -137,24 +151,45 @@ def _check(flags: Flags) -> str:
     return read_text(Path(str(flags.prompt_file)))
 
 
-def _prompt_ids(runtime: Runtime, flags: Flags, prompt: str, tools: list[ToolSpec]) -> list[int]:
+class _Files:
+    """The files to edit, in the folder where the command was started."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        from constrained_agent.agent.editable import editable
+        from constrained_agent.tools.permissions import Policy
+        from constrained_agent.tools.registry import Tools
+        from constrained_agent.tools.workspace import Workspace
+
+        tools = Tools(Workspace("."), Policy(read_only=True))
+        self.shown = [(path, tools.show(path, option="--edit")) for path in dict.fromkeys(paths)]
+        self.editable = editable(tools)
+
+
+def _prompt_ids(
+    runtime: Runtime, flags: Flags, prompt: str, tools: list[ToolSpec], files: _Files | None
+) -> list[int]:
     if flags.raw:
         ids = runtime.tokenizer.encode_plain(prompt)
         if not ids:
             raise UserError("the prompt is empty: --raw needs at least one token")
         return ids
     from constrained_agent.agent.conversation import joined
-    from constrained_agent.agent.prompt import Part, system_parts
+    from constrained_agent.agent.prompt import Part, patch_part, system_parts, task_text
 
     dialect = runtime.dialect
     parts = [Part("system", flags.system, trusted=False)] if flags.system else []
     if tools:
         parts += system_parts(tools, runtime.card.prompt, dialect.tool_block)[1:]
+    if files:
+        parts.append(patch_part(runtime.card.prompt, headers=False, call=False))
+        prompt = task_text(prompt, files.shown)
     ids = dialect.system(*joined(parts)) if parts else []
     return [*ids, *dialect.user(prompt), *dialect.open_answer(thinking=flags.think)]
 
 
-def _constraint(runtime: Runtime, flags: Flags, tools: list[ToolSpec]) -> Constraint:
+def _constraint(
+    runtime: Runtime, flags: Flags, tools: list[ToolSpec], files: _Files | None
+) -> Constraint | Future[Constraint]:
     from constrained_agent.grammar import sources
 
     if tools:
@@ -165,6 +200,8 @@ def _constraint(runtime: Runtime, flags: Flags, tools: list[ToolSpec]) -> Constr
             thinking=flags.think,
             max_added_lines=flags.max_added_lines,
         )
+    if files:
+        return runtime.patch_constraint(files.editable, flags.max_added_lines)
     if flags.grammar:
         return runtime.grammar_constraint(sources.load(flags.grammar))
     if flags.json_schema:

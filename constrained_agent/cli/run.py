@@ -45,7 +45,6 @@ class Flags(ModelFlags):
     read_only: bool
     no_exec: bool
     transcript: str | None
-    think_budget: int | None
     max_added_lines: int
 
 
@@ -57,7 +56,9 @@ class Flags(ModelFlags):
 @click.option(
     "--file", multiple=True, metavar="PATH", help="Put a file before the model as read. Repeatable."
 )
-@click.option("--constraint", type=click.Choice(["off", "grammar"]), default="grammar", show_default=True)
+@click.option(
+    "--constraint", type=click.Choice(["off", "grammar", "located"]), default="located", show_default=True
+)
 @click.option("--first-tool", metavar="TOOL", help="The first answer must call this tool.")
 @click.option(
     "--test-command", metavar="CMD", help="Decides whether the task is done; run after each change."
@@ -68,9 +69,6 @@ class Flags(ModelFlags):
 @click.option("--read-only", is_flag=True, help="Neither patches nor commands.")
 @click.option("--no-exec", is_flag=True, help="No commands.")
 @click.option("--transcript", metavar="FILE", help="Append every event as a JSON line.")
-@click.option(
-    "--think-budget", type=click.IntRange(1), metavar="N", help="Tokens of thinking. Default: half."
-)
 @max_added_lines_option
 @model_options
 def command(**flags: Any) -> int:

@@ -37,6 +37,9 @@ _OPTIONS = (
     click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), help="Default: the card's."),
     click.option("--top-k", type=click.IntRange(0), help="0 = off. Default: the card's."),
     click.option("--think/--no-think", default=False, show_default=True, help="Let the model think first."),
+    click.option(
+        "--think-budget", type=click.IntRange(1), metavar="N", help="Tokens of thinking. Default: half."
+    ),
     click.option("--json", "as_json", is_flag=True, help="One JSON object as the last line of stdout."),
 )
 
@@ -52,6 +55,7 @@ class ModelFlags:
     top_p: float | None
     top_k: int | None
     think: bool
+    think_budget: int | None
     as_json: bool
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from constrained_agent.decode.needs import Constraint, Model, Unconstrained
@@ -49,7 +50,7 @@ class Generation:
 
 def generate(
     model: Model,
-    constraint: Constraint,
+    constraint: Constraint | Future[Constraint],
     prompt: Sequence[int],
     *,
     sampling: Sampling,
@@ -64,7 +65,8 @@ def generate(
 
     Args:
         model: owns the KV cache; keeps it for the next call.
-        constraint: in its first state; it stays there.
+        constraint: in its first state; it stays there. One that is still being compiled is waited for when the
+            prompt has run.
         prompt: ids, at least one.
         sampling: how tokens are drawn.
         max_tokens: at most so many tokens, forced ones included, end token excluded. A choice after which no
@@ -78,26 +80,37 @@ def generate(
         BudgetError: not even the shortest text fits into `max_tokens`.
         DecodeError: the constraint broke (dead end, refused token, failed re-validation).
         PromptTooLongError: from the model, before any work.
+        GrammarError: the constraint did not compile.
     """
     if not prompt:
         raise ValueError("the prompt must hold at least one token")
-    if (way := constraint.closing()) is not None and len(way) > max_tokens:
-        raise BudgetError(
-            f"the shortest whole text takes {len(way)} tokens, more than the limit of {max_tokens}"
-        )
-    run = Steps(
-        model, constraint.copy(), sampling, max_tokens, deadline, thinking, on_tokens or _ignore, blank_ids
-    )
+    if not isinstance(constraint, Future):
+        _check_budget(constraint, max_tokens)
     started = time.perf_counter()
-    prefilled = started
-    reused = 0
-    reason: StopReason
+    prefilled, reused = started, 0
+    reason: StopReason | None = None
     with model.running():
         try:
             reused = model.prefill(prompt, on_prefill, deadline)
             prefilled = time.perf_counter()
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        if isinstance(constraint, Future):
+            constraint = constraint.result()
+            _check_budget(constraint, max_tokens)
+        run = Steps(
+            model,
+            constraint.copy(),
+            sampling,
+            max_tokens,
+            deadline,
+            thinking,
+            on_tokens or _ignore,
+            blank_ids,
+        )
+        try:
             late = deadline is not None and time.monotonic() >= deadline
-            reason = run.close("time_limit") if late else run.loop(prompt[-1])
+            reason = reason or (run.close("time_limit") if late else run.loop(prompt[-1]))
         except KeyboardInterrupt:
             reason = "interrupted"
     ended = time.perf_counter()
@@ -115,6 +128,18 @@ def generate(
         decode_s=ended - prefilled,
         mask_us=tuple(run.mask_us),
     )
+
+
+def _check_budget(constraint: Constraint, max_tokens: int) -> None:
+    """Refuse a constraint whose shortest text is too long.
+
+    Raises:
+        BudgetError: it is.
+    """
+    if (way := constraint.closing()) is not None and len(way) > max_tokens:
+        raise BudgetError(
+            f"the shortest whole text takes {len(way)} tokens, more than the limit of {max_tokens}"
+        )
 
 
 def _ignore(tokens: Sequence[int], forced: bool) -> None:

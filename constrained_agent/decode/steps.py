@@ -33,14 +33,15 @@ StopReason = Literal[
     "end_token",
     "length",
     "closed_by_budget",
+    "thinking_limit",
     "time_limit",
     "repetition",
     "interrupted",
 ]
 """complete: the grammar admits nothing more. end_token: the model ended a text that the grammar accepts.
 length: `max_tokens` were written, and no construct was cut. closed_by_budget: the text was brought to its end
-because the limit was near. time_limit, repetition: the same because of the deadline, or because the model wrote
-one span over and over. interrupted: Ctrl-C."""
+because the limit was near. thinking_limit: the same, and nothing but thinking had been written. time_limit,
+repetition: the same because of the deadline, or because the model wrote one span over and over. interrupted: Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +132,7 @@ class Steps:
         """
         words = self._bitmask()  # on the CPU, while the pass runs
         if mask.count(words) == 0:
-            tail = self.constraint.describe(self.tokens[-20:])
-            raise DeadEndError(f"no token is allowed after {len(self.tokens)} tokens, which end in {tail}")
+            raise DeadEndError(self._so_far())
         for attempt in range(_MAX_DRAWS):
             if mask.count(words) == 0:
                 break
@@ -174,9 +174,16 @@ class Steps:
 
     def _bitmask(self) -> NDArray[np.uint32]:
         started = time.perf_counter()
-        bitmask = self.constraint.bitmask()
+        try:
+            bitmask = self.constraint.bitmask()
+        except DeadEndError as error:
+            raise DeadEndError(f"{self._so_far()}: {error}") from error
         self.mask_us.append((time.perf_counter() - started) * 1e6)
         return mask.padded(bitmask, self.constraint.vocab_size, self.model.logit_width)
+
+    def _so_far(self) -> str:
+        tail = self.constraint.describe(self.tokens[-20:])
+        return f"no token is allowed after {len(self.tokens)} tokens, which end in {tail}"
 
     def _after(self, tokens: list[int]) -> tuple[Constraint, list[int]]:
         """The state after tokens and what they force, and the forced tokens."""
@@ -207,10 +214,16 @@ class Steps:
                 self.flags += [flag] * len(part)
                 self.on_tokens(part, flag)
 
+    @property
+    def _is_thinking(self) -> bool:
+        limits = self.thinking
+        begun = limits is not None and self.tokens[:1] == [limits.open_id]
+        return begun and limits is not None and limits.close_id not in self.tokens
+
     def _end_thinking(self, *, at_once: bool) -> list[int]:
         """Close the thinking block if it is open and at its limit; returns the tokens that did it."""
         limits = self.thinking
-        if limits is None or self.tokens[0] != limits.open_id or limits.close_id in self.tokens:
+        if limits is None or not self._is_thinking:
             return []
         if not at_once and len(self.tokens) <= limits.max_tokens:
             return []
@@ -223,7 +236,14 @@ class Steps:
         return closing
 
     def close(self, reason: StopReason) -> StopReason:
-        """End the text by the way that the constraint knows; it was kept affordable all along."""
+        """End the text by the way that the constraint knows; it was kept affordable all along.
+
+        Returns:
+            The reason; if all that was written is thinking, that it had no limit of its own in time.
+        """
+        if self._is_thinking:
+            self.thinking_cut = True
+            reason = "thinking_limit" if reason == "closed_by_budget" else reason
         way = self.constraint.closing() or []
         ahead = self.constraint.copy()
         ahead.consume(way)

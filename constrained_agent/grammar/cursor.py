@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from constrained_agent.errors import MatcherError
+from constrained_agent.grammar.engine_words import NO_EXTENSION
 from constrained_agent.grammar.matcher import Matcher
 
 Path = tuple[int, ...]
 """Token ids that follow the matcher's state."""
-
-_DEAD_END = "NoExtension"  # the engine's word for a place that nothing can follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class State:
     @property
     def unknown(self) -> bool:
         """Whether the engine met one of its limits here, rather than an end of the road."""
-        return bool(self.trouble) and _DEAD_END not in self.trouble
+        return bool(self.trouble) and NO_EXTENSION not in self.trouble
 
     def tokens(self) -> Iterator[int]:
         """Ids that may come next, ascending."""

@@ -39,7 +39,7 @@ class ClosableMatcher(Matcher):
         self._twin: Matcher | None
         try:
             names = [tokenizer.token_bytes[token].decode() for token in tokenizer.special_ids]
-            self._twin = Matcher(byte_tokenizer(names), ends_of or grammar)
+            self._twin = Matcher(byte_tokenizer(names, tokenizer.missing_bytes), ends_of or grammar)
         except GrammarError:
             # It names tokens by number, which mean others to the twin: then no end is known.
             self._twin = None
@@ -80,6 +80,11 @@ class ClosableMatcher(Matcher):
         way = self._found_way()
         return None if way is None else self._as_tokens(way)
 
+    def rollback(self, n_tokens: int) -> None:
+        """Not to be had: the twin counts bytes. Keep a `copy` instead."""
+        self._check()
+        raise NotImplementedError(f"copy a ClosableMatcher before it consumes, not {n_tokens} tokens back")
+
     def _found_way(self) -> Path | None:
         if self._twin is None:
             return () if self.accepting else None
@@ -117,15 +122,21 @@ class ClosableMatcher(Matcher):
                 read += self.tokenizer.token_bytes[token]
         return tuple(read)
 
-    def _as_tokens(self, way: Path) -> list[int]:
-        """The way in tokens of the vocabulary: canonical ones, where it stands on whole characters."""
+    def _as_tokens(self, way: Path) -> list[int] | None:
+        """The way in tokens of the vocabulary: canonical ones, where it stands on whole characters.
+
+        None where the vocabulary has no tokens for it: some bytes may stand in longer tokens only.
+        """
         tokens: list[int] = []
         run = bytearray()
         for step in [*way, None]:
             if step is not None and step < _BYTES:
                 run.append(step)
                 continue
-            tokens += self.tokenizer.encode_bytes(bytes(run))
+            spelled = self.tokenizer.encode_bytes(bytes(run))
+            if b"".join(self.tokenizer.token_bytes[token] for token in spelled) != run:
+                return None
+            tokens += spelled
             run.clear()
             if step is not None:
                 tokens.append(self.tokenizer.special_ids[step - _BYTES])
@@ -144,6 +155,6 @@ def closable(tokenizer: EngineTokenizer, grammar: Grammar) -> ClosableMatcher:
     if matcher.closing() is None:
         raise BudgetError(
             f"{grammar.name}: no text of it was found that ends, so no token limit could be kept: "
-            "it recurs for ever, demands a very long text, or names tokens by number"
+            "it recurs for ever, demands a very long text, names tokens by number, or bytes that the vocabulary lacks"
         )
     return matcher

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+NO_EXTENSION = "NoExtension"
+"""The engine's word for a place that nothing can follow."""
+
 _MAX_REASON = 600  # characters; a message may quote a whole pattern
 
 

@@ -21,6 +21,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from constrained_agent.grammar import automaton, patches
 from constrained_agent.grammar.automaton import ROOT, LineAutomaton, State
@@ -102,7 +103,7 @@ class LocatedFile:
     n_bytes: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for the cached properties
 class LocatedPatches:
     """The language of the patches of some files.
 
@@ -118,11 +119,12 @@ class LocatedPatches:
     new_paths: NewPaths
     max_added_lines: int
 
-    @property
+    @cached_property
     def file_of(self) -> Mapping[str, int]:
         """Number of the file of each path."""
         return {file.path: i for i, file in enumerate(self.files)}
 
+    @cached_property
     def rules(self) -> str:
         """Lark rules in which `patches.RULE` is a patch, without a newline after its end."""
         return "\n".join(_Writer(self).rules()) + "\n"
@@ -130,7 +132,7 @@ class LocatedPatches:
     def grammar(self) -> Grammar:
         """The grammar of a text that is one patch."""
         names = ", ".join(file.path for file in self.files) or "new files"
-        return Grammar(f"located patch ({names})", "lark", f"start: {patches.RULE}\n{self.rules()}")
+        return Grammar(f"located patch ({names})", "lark", f"start: {patches.RULE}\n{self.rules}")
 
 
 def locate(

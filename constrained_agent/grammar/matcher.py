@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol, Self
 
 import llguidance
 import numpy as np
 from numpy.typing import NDArray
 
-from constrained_agent.errors import GrammarError, MatcherError
+from constrained_agent.errors import DeadEndError, GrammarError, MatcherError
 from constrained_agent.grammar import schemas
-from constrained_agent.grammar.engine_words import first_line, reason_of
+from constrained_agent.grammar.engine_words import NO_EXTENSION, first_line, reason_of
 from constrained_agent.grammar.sources import Grammar
 
 # Above LLGuidance's defaults (2,000 items in a row; 50,000 items, 200,000 fuel a step): large tool sets and
@@ -72,6 +72,7 @@ class EngineTokenizer:
 
     Attributes:
         vocab_size, token_bytes, special_ids, end_ids: as in `Vocabulary`.
+        missing_bytes: those that no token holds; small vocabularies lack some that no UTF-8 text has, and others.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -81,6 +82,9 @@ class EngineTokenizer:
         self.vocab_size = len(wrapper.tokens)
         self.ll = llguidance.LLTokenizer(wrapper, n_vocab=self.vocab_size, eos_token=list(vocabulary.end_ids))
         self.end_ids = frozenset(vocabulary.end_ids)
+        special = set(self.special_ids)
+        held = set().union(*(data for i, data in enumerate(self.token_bytes) if i not in special))
+        self.missing_bytes = frozenset(range(256)) - held
 
     def encode_bytes(self, data: bytes) -> list[int]:
         """Canonical ids of bytes, none of them special; greedy ones where the bytes are not whole characters."""
@@ -94,22 +98,25 @@ class EngineTokenizer:
 class _ByteVocabulary:
     """256 single bytes, then the named special tokens, then one end token."""
 
-    def __init__(self, specials: Sequence[str]) -> None:
+    def __init__(self, specials: Sequence[str], missing: Collection[int]) -> None:
         names = [*specials, "<|end|>"]
-        self.token_bytes = [bytes([b]) for b in range(256)] + [name.encode() for name in names]
-        self.special_ids = list(range(256, 256 + len(names)))
+        self.token_bytes = [b"<|none|>" if b in missing else bytes([b]) for b in range(256)]
+        self.token_bytes += [name.encode() for name in names]
+        self.special_ids = [*sorted(missing), *range(256, 256 + len(names))]
         self.end_ids = [self.special_ids[-1]]
 
     def encode_plain(self, text: str) -> list[int]:
         return list(text.encode())
 
 
-def byte_tokenizer(specials: Sequence[str] = ()) -> EngineTokenizer:
+def byte_tokenizer(specials: Sequence[str] = (), missing: Collection[int] = ()) -> EngineTokenizer:
     """A tokenizer of single bytes: id = byte value; `specials[i]` (`"<name>"`) has id 256 + i.
+
+    The ids of `missing` bytes stand for nothing that a text can hold.
 
     For checking texts rather than model output: every prefix of a text can be asked about.
     """
-    return EngineTokenizer(_ByteVocabulary(specials))
+    return EngineTokenizer(_ByteVocabulary(specials, missing))
 
 
 class Matcher:
@@ -229,7 +236,9 @@ class Matcher:
 
     def _check(self) -> None:
         if self._ll.is_error():
-            raise MatcherError(f"{self.grammar.name}: {first_line(self._ll.get_error())}")
+            reason = first_line(self._ll.get_error())
+            kind = DeadEndError if NO_EXTENSION in reason else MatcherError
+            raise kind(f"{self.grammar.name}: {reason}")
 
 
 def validate(grammar: Grammar, tokenizer: EngineTokenizer) -> list[str]:

@@ -113,7 +113,7 @@ def compile_turn(
     try:
         if located is None or not patch_tools:
             return endings.closable(tokenizer, grammar)
-        placed = turn_grammar(tools, choice, markers, thinking=thinking, patch_rules=located.rules())
+        placed = turn_grammar(tools, choice, markers, thinking=thinking, patch_rules=located.rules)
         frame = patch_frame(markers, patch_tools[0])
         return PlacingMatcher(tokenizer, placed, located, ends_of=grammar, frame=frame)
     except GrammarError:

@@ -102,10 +102,11 @@ class Tokenizer:
 
     def can_spell(self, text: str) -> bool:
         """Whether the ids of a text give the text back: small vocabularies lack some bytes."""
-        data = text.encode("utf-8", "surrogatepass")
-        if self._letters.issuperset(data):
-            return True
-        return self.bytes_of(self.encode_plain(text)) == data
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            return False
+        return self._letters.issuperset(data) or self.bytes_of(self.encode_plain(text)) == data
 
     def bytes_of(self, ids: Iterable[int]) -> bytes:
         """The bytes of ids, special tokens as their names."""

@@ -91,10 +91,10 @@ def list_dir(workspace: Workspace, path: str) -> str:
 
 
 def read_file(workspace: Workspace, path: str, offset: int = 1, limit: int = DEFAULT_LINES) -> str:
-    """Numbered lines of one text file, which counts as read from now on.
+    """Numbered lines of one text file, which counts as read from now on, as far as the page goes.
 
     Args:
-        workspace: where the file lies, and what keeps the stamp of the read.
+        workspace: where the file lies, and what remembers the read and its lines.
         path: relative to the root.
         offset: 1-based first line.
         limit: lines at most; the page also ends at `MAX_READ_CHARS`.
@@ -112,8 +112,8 @@ def read_file(workspace: Workspace, path: str, offset: int = 1, limit: int = DEF
     if offset > max(1, total):
         raise ToolError(f"{path} has {total} lines: there is no line {offset}")
     page = _page(file, offset, limit)
-    workspace.record_read(path, content)
     last = offset + len(page) - 1
+    workspace.record_read(path, content, range(offset - 1, last))
     about = f"lines {offset}-{last} of {total}" if page else "0 lines, the file is empty"
     head = "; ".join([f"{shown(workspace, where)}: {about}", *_peculiarities(file)])
     rest = [f"[{total - last} more lines: go on with offset {last + 1}]"] if last < total else []

@@ -15,7 +15,9 @@ from constrained_agent.patch import textfile
 from constrained_agent.patch.diff import FilePlan, LineChange
 from constrained_agent.tools import files, search, shell
 from constrained_agent.tools.changes import ChangeLog, Changes
+from constrained_agent.tools.names import Taken
 from constrained_agent.tools.permissions import Policy
+from constrained_agent.tools.reads import Reading
 from constrained_agent.tools.workspace import Workspace
 
 MAX_SHOWN_LINES = 40
@@ -93,8 +95,11 @@ class Tools:
         kind = "" if outcome.ok else "tool_error"
         return ToolResult(call.id, outcome.ok, _encodable(outcome.text), kind, outcome.data)
 
-    def show(self, path: str) -> str:
+    def show(self, path: str, *, option: str = "--file") -> str:
         """A file as `read_file` shows it, put before the model by the person; it counts as read.
+
+        Args:
+            option: how the person named it, for the message.
 
         Raises:
             UserError: it cannot be read.
@@ -102,7 +107,7 @@ class Tools:
         try:
             return _encodable(files.read_file(self._workspace, path))
         except (ToolError, OSError) as error:
-            raise UserError(f"--file {path}: {_message(error)}") from None
+            raise UserError(f"{option} {path}: {_message(error)}") from None
 
     def run_tests(self, command: str) -> ToolResult:
         """Run the person's test command; `ok` where it ends with exit code 0 in time.
@@ -113,6 +118,14 @@ class Tools:
         passed = result.exit_code == 0 and not result.timed_out
         text = f"tests {'passed' if passed else 'failed'}: {command}\n{_encodable(shell.report(result))}"
         return ToolResult("tests", passed, text, "" if passed else "tests_failed", asdict(result))
+
+    def readings(self) -> list[Reading]:
+        """What the model may change without reading it again: see `Workspace.readings`, also for the cost."""
+        return self._workspace.readings()
+
+    def taken(self) -> Taken:
+        """What a new file must not be named: see `Workspace.taken`, also for the cost."""
+        return self._workspace.taken()
 
     def changes(self) -> Changes:
         """What the patches of this run changed in all."""

@@ -7,7 +7,6 @@ import functools
 import os
 import re
 import stat
-import unicodedata
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +16,12 @@ from constrained_agent.patch import explain
 from constrained_agent.patch.plan import FilePlan, Plan, plan
 from constrained_agent.patch.reverse import inverted, plan_back
 from constrained_agent.patch.sections import AddFile, Patch
+from constrained_agent.tools import names
 from constrained_agent.tools.journal import Journal, Step
+from constrained_agent.tools.names import Taken
+from constrained_agent.tools.reads import Reading, Reads, Route
 from constrained_agent.tools.rooted import Rooted, digest
 
-_MAX_NAMES = 5_000
-"""Of existing files, looked through for one that a wrong path may mean."""
-
-_UNNAMED = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -61,7 +59,7 @@ class Workspace:
             raise UserError(f"{os.fspath(root)} is not a folder")
         self._rooted = Rooted(self.root)
         self._journal = Journal(self.root)
-        self._read: dict[Path, str] = {}
+        self._reads = Reads()
 
     def resolve(self, path: str) -> Path:
         """The real place of a path; nothing needs to exist there.
@@ -82,7 +80,7 @@ class Workspace:
             ) from error
         if not real.is_relative_to(self.root):
             raise PatchError("outside_root", f"it leads out of the root through a link, to {real}", path=path)
-        if any(_is_git(part) for part in (*path.split("/"), *real.relative_to(self.root).parts)):
+        if any(names.is_git(part) for part in (*path.split("/"), *real.relative_to(self.root).parts)):
             raise PatchError("outside_root", "what is in .git is changed by git only", path=path)
         return real
 
@@ -97,18 +95,46 @@ class Workspace:
             raise explain.file_not_found(path, self._names, update=False)
         return content
 
-    def record_read(self, path: str, content: bytes) -> None:
-        """Remember that the model has seen a file with this content."""
-        self._read[self.resolve(path)] = digest(content)
+    def record_read(self, path: str, content: bytes, lines: range | None = None) -> None:
+        """Remember that the model has been shown a file with this content.
+
+        Lines of content that it was shown before add up; if the file was another one then, that is forgotten.
+
+        Args:
+            content: all of the file's bytes.
+            lines: those that were shown, 0-based and counted as `textfile.decode` does; None for all.
+
+        Raises:
+            PatchError: what `resolve` raises.
+        """
+        self._reads.add(self.resolve(path), content, lines)
 
     def seen(self, path: str) -> str | None:
         """SHA-256 of what the model last saw of a file; None if it has not read it."""
-        return self._read.get(self.resolve(path))
+        seen = self._reads.get(self.resolve(path))
+        return None if seen is None else seen.digest
 
-    def unchanged_reads(self) -> list[str]:
-        """Files that were read and still hold what was read: relative paths, in reading order."""
-        names = {path.relative_to(self.root).as_posix(): seen for path, seen in self._read.items()}
-        return [name for name, seen in names.items() if self._rooted.digest(name) == seen]
+    def readings(self) -> list[Reading]:
+        """The files that were read and still hold what was read, the most recently read or patched one last.
+
+        What the run's own patches made of them counts as read. Files whose names no patch can spell are left out.
+
+        Cost: reads each file once, 1 ms for 1 MB.
+        """
+        found = []
+        for real, seen in self._reads.items():
+            path = self._relative(real)
+            content = self._on_disk(path) if names.is_spelled_in_patches(path) else None
+            if content is not None and digest(content) == seen.digest:
+                found.append(Reading(path, content, seen.ranges))
+        return found
+
+    def taken(self) -> Taken:
+        """What a new file must not be named, at this moment.
+
+        Cost: some 50 ms for a large repository (`names.taken` says what bounds it).
+        """
+        return names.taken(self.root)
 
     def apply(self, patch: Patch, *, dry_run: bool = False, reverse: bool = False) -> Applied:
         """Apply a patch, all of it or nothing; first recovers from a patch that was killed.
@@ -131,10 +157,9 @@ class Workspace:
             planned = self._plan(patch, reverse)
             applied = Applied(planned.files, planned.diff(), dry_run, recovered)
             steps = [step for file in applied.files for step in self._steps(file)]
-            places = [self._stamped(file) for file in applied.files]
+            routes = [self._route(file) for file in applied.files]
             self._journal.commit(steps)
-        for file, (old, new) in zip(applied.files, places, strict=True):
-            self._refresh(file, old, new)
+        self._reads.refresh(list(zip(applied.files, routes, strict=True)))
         return applied
 
     def recover(self) -> bool:
@@ -207,6 +232,13 @@ class Workspace:
             reason = f"the file cannot be read: {error.strerror}"
             raise PatchError("bad_path" if bad else "write_failed", reason, path=path) from error
 
+    def _on_disk(self, path: str) -> bytes | None:
+        """A regular file's bytes, None for anything else; no link is followed."""
+        try:
+            return self._rooted.read(path)
+        except OSError:
+            return None
+
     def _relative(self, real: Path) -> str:
         return real.relative_to(self.root).as_posix()
 
@@ -239,31 +271,13 @@ class Workspace:
             same = file.new == file.old and not is_link
             yield Step("create", self._place(file.new_path), file.new, None, like=real, same=same)
 
-    def _stamped(self, file: FilePlan) -> tuple[Path, Path]:
+    def _route(self, file: FilePlan) -> Route:
         """Under which paths a file is remembered, before the patch and after it."""
-        old = self.resolve(file.path) if file.action == "update" else self.root / self._place(file.path)
-        return old, old if file.new_path is None else self.root / self._place(file.new_path)
-
-    def _refresh(self, file: FilePlan, old: Path, new: Path) -> None:
-        """What the run itself wrote counts as read, if the model knew the file before or made it."""
-        before = self._read.pop(old, None)
-        if file.new is not None and (before is not None or file.action == "add"):
-            self._read[new] = digest(file.new)
+        real = self.resolve(file.path)
+        if file.action == "update":
+            return Route(real, real, real)
+        place = self.root / self._place(file.path)
+        return Route(real, place, self.root / self._place(file.new_path) if file.new_path else place)
 
     def _names(self) -> Iterator[str]:
-        """Paths of existing files, a bounded number."""
-        n = 0
-        for folder, folders, names in os.walk(self.root):
-            folders[:] = sorted(name for name in folders if name not in _UNNAMED)
-            for name in sorted(names):
-                path = self._relative(Path(folder, name))
-                if not any("\ud800" <= char <= "\udfff" for char in path):  # a name that no message can hold
-                    yield path
-                n += 1
-                if n == _MAX_NAMES:
-                    return
-
-
-def _is_git(part: str) -> bool:
-    """`.git` also as disks see it that ignore case or invisible characters."""
-    return "".join(char for char in part if unicodedata.category(char) != "Cf").casefold() == ".git"
+        return names.suggestions(self.root)

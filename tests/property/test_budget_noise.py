@@ -73,7 +73,7 @@ def kinds(tiny_runtime, tmp_path_factory):
             assert not [fault for fault in answer.faults if fault.kind != "no_wrapper"]
             assert answer.calls or choice == "auto"
 
-        return tiny_runtime.turn_constraint("grammar", tools, choice, thinking=False), check
+        return tiny_runtime.turn_constraint("grammar", tools, choice, thinking=False).result(), check
 
     patch = tiny_runtime.grammar_constraint(load("apply_patch_strict"))
     return [

@@ -48,7 +48,7 @@ def test_finished_calls_parse_and_satisfy_their_schema(tiny_runtime, structure, 
     schemas = {tool.name: tool.parameters for tool in tools}
     tokenizer = tiny_runtime.tokenizer
     reader = tiny_runtime.reader(tools)
-    compiled = tiny_runtime.turn_constraint("grammar", tools, "required", thinking=False)
+    compiled = tiny_runtime.turn_constraint("grammar", tools, "required", thinking=False).result()
     names = set()
     n_finished = 0
     for seed in range(MAX_RUNS):
@@ -77,7 +77,7 @@ def test_finished_calls_parse_and_satisfy_their_schema(tiny_runtime, structure, 
 def test_an_answer_ends_only_where_it_is_whole(tiny_runtime, structure, tmp_path):
     """Free choice between text and calls: an end token after a text, none inside a call."""
     tools = Tools(Workspace(tmp_path), Policy(yes=True)).specs
-    compiled = tiny_runtime.turn_constraint("grammar", tools, "auto", thinking=False)
+    compiled = tiny_runtime.turn_constraint("grammar", tools, "auto", thinking=False).result()
     reader = tiny_runtime.reader(tools)
     tokenizer = tiny_runtime.tokenizer
     ends = {*structure, *tokenizer.end_ids, tokenizer.special("<tool_call>")}

@@ -65,6 +65,16 @@ def pairs(draw: st.DrawFn) -> tuple[bytes, bytes]:
     return old, b"\n".join(pieces)
 
 
+@st.composite
+def similar_functions(draw: st.DrawFn) -> tuple[bytes, bytes]:
+    """Functions that differ in their names, and one line changed: a header saves most of the context."""
+    body = [f"    x{i} = {i}" for i in range(9)]
+    old = [line for name in "fgh" for line in [f"def {name}():", *body, "    return 0", *body]]
+    at = draw(st.integers(0, len(old) - 1))
+    new = [*old[:at], *draw(st.lists(st.sampled_from(LINES), max_size=2)), *old[at + 1 :]]
+    return encoded("\n".join(old) + "\n"), encoded("\n".join(new) + "\n")
+
+
 def is_inherited(endings: Sequence[str], old: Sequence[str]) -> bool:
     """Whether each ending can come from an old line, none further up than the one before."""
     at = 0
@@ -113,6 +123,22 @@ def test_applied_to_the_old_text_it_gives_the_new_one(pair: tuple[bytes, bytes])
     event(f"{len(patch.sections)} sections")
     assert parse(render(patch), lenient=False).patch == patch
     (file,) = plan(patch, {"f": old}.get).files
+    assert file.new == new
+
+
+@RELAXED
+@given(pairs() | similar_functions())
+def test_without_headers_it_gives_the_new_text_as_well(pair: tuple[bytes, bytes]) -> None:
+    old, new = pair
+    patch = derived(old, new)
+    if isinstance(patch, PatchError) or old == new:
+        return
+    plain = derive({"f": old}, {"f": new}, headers=False)
+    hunks = [hunk for section in plain.sections if isinstance(section, UpdateFile) for hunk in section.hunks]
+    assert all(hunk.headers == () for hunk in hunks)
+    event("other hunks than with headers" if plain != patch else "the same hunks")
+    assert parse(render(plain), lenient=False).patch == plain
+    (file,) = plan(plain, {"f": old}.get).files
     assert file.new == new
 
 

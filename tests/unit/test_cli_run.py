@@ -37,7 +37,7 @@ def command(tiny_runtime, repo, monkeypatch, capsys):
 
 
 def test_prints_diff_and_answer_on_stdout_and_the_rest_on_stderr(command):
-    code, out, err = command([ONE_TO_TWO, "Done."], "Change it.")
+    code, out, err = command([ONE_TO_TWO, "Done."], "Change it.", "--file", "f.txt")
     assert code == 0
     assert out.endswith("-one\n+two\nDone.\n")
     assert "apply_patch" in err
@@ -46,7 +46,9 @@ def test_prints_diff_and_answer_on_stdout_and_the_rest_on_stderr(command):
 
 def test_json_is_one_line(command):
     code, out, _ = command(
-        [ONE_TO_TWO, "Done."], "Change it.", "--json", "--test-command", "grep -q two f.txt"
+        [ONE_TO_TWO, "Done."],
+        "Change it.",
+        *("--file", "f.txt", "--json", "--test-command", "grep -q two f.txt"),
     )
     result = json.loads(out)
     assert (code, result["exit_reason"], result["tests_passed"]) == (0, "done", True)

@@ -79,7 +79,7 @@ def test_a_call_is_closed_with_its_marker(tiny_runtime):
         "required": ["command", "why"],
     }
     tool = ToolSpec("exec_command", "", schema, "exec")
-    constraint = tiny_runtime.turn_constraint("grammar", [tool], "required", thinking=False)
+    constraint = tiny_runtime.turn_constraint("grammar", [tool], "required", thinking=False).result()
     answer = '<tool_call>\n{"name": "exec_command", "arguments": {"command": "' + "echo one two three; " * 30
     done = write(tiny_runtime, constraint, answer, 60)
     assert (done.stop_reason, done.complete) == ("closed_by_budget", True)
@@ -89,7 +89,7 @@ def test_a_call_is_closed_with_its_marker(tiny_runtime):
 
 
 def test_free_text_just_ends(tiny_runtime):
-    constraint = tiny_runtime.turn_constraint("grammar", [], "none", thinking=False)
+    constraint = tiny_runtime.turn_constraint("grammar", [], "none", thinking=False).result()
     done = write(tiny_runtime, constraint, "one two three four five six", 3)
     assert (done.stop_reason, len(done.tokens)) == ("length", 3)
 
@@ -106,7 +106,7 @@ class TestThinking:
         return Thinking(special("<think>"), special("</think>"), n)
 
     def test_is_closed_at_its_limit_and_the_answer_follows_under_the_grammar(self, tiny_runtime):
-        constraint = tiny_runtime.turn_constraint("grammar", [], "none", thinking=True)
+        constraint = tiny_runtime.turn_constraint("grammar", [], "none", thinking=True).result()
         answer = "<think>\n" + "".join(f"step {i}, " for i in range(100))
         done = write(tiny_runtime, constraint, answer, 60, thinking=self.limits(tiny_runtime, 20))
         text = tiny_runtime.tokenizer.decode(done.tokens)
@@ -116,14 +116,20 @@ class TestThinking:
         assert done.complete
 
     def test_a_short_one_is_left_alone(self, tiny_runtime):
-        constraint = tiny_runtime.turn_constraint("grammar", [], "none", thinking=True)
+        constraint = tiny_runtime.turn_constraint("grammar", [], "none", thinking=True).result()
         answer = "<think>\nEasy.\n</think>\n\nYes."
         done = write(tiny_runtime, constraint, answer, 60, thinking=self.limits(tiny_runtime, 20))
         assert tiny_runtime.tokenizer.decode(done.tokens) == answer
         assert not done.thinking_cut
 
+    def test_the_token_limit_within_it_has_its_own_name(self, tiny_runtime):
+        constraint = tiny_runtime.turn_constraint("grammar", [], "none", thinking=True).result()
+        answer = "<think>\n" + "".join(f"step {i}, " for i in range(100))
+        done = write(tiny_runtime, constraint, answer, 40, thinking=self.limits(tiny_runtime, 39))
+        assert (done.stop_reason, done.thinking_cut, done.complete) == ("thinking_limit", True, True)
+
     def test_repetition_closes_it(self, tiny_runtime):
-        constraint = tiny_runtime.turn_constraint("grammar", [], "none", thinking=True)
+        constraint = tiny_runtime.turn_constraint("grammar", [], "none", thinking=True).result()
         answer = "<think>\n" + "Wait, let me think about this once more. " * 60
         done = write(tiny_runtime, constraint, answer, 400, thinking=self.limits(tiny_runtime, 300))
         assert done.thinking_cut
@@ -168,3 +174,16 @@ class TestRepetition:
         free = Unconstrained(tiny_runtime.tokenizer.vocab_size, tiny_runtime.tokenizer.end_ids)
         done = write(tiny_runtime, free, "And so on. " * 200, 1000)
         assert (done.stop_reason, done.complete) == ("repetition", False)
+
+
+def test_the_way_out_avoids_bytes_that_the_vocabulary_lacks(tiny_runtime):
+    from constrained_agent.grammar.endings import closable
+    from constrained_agent.grammar.matcher import byte_tokenizer
+    from constrained_agent.grammar.sources import from_regex
+
+    small = byte_tokenizer(missing=[4, 0xC3])
+    long = closable(small, from_regex(r"[a-z ]+(\x04|; the end|\xe9)"))
+    long.consume(list(b"ab"))
+    assert bytes(long.closing()).endswith(b"; the end")
+    with pytest.raises(BudgetError):
+        closable(small, from_regex(r"[a-z]+\x04"))

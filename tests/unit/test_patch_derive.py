@@ -75,6 +75,29 @@ def test_a_header_saves_much_context() -> None:
     )
 
 
+def test_without_headers_context_does_it() -> None:
+    body = [f"    x{i} = {i}" for i in range(9)]
+    old = lines("def f():", *body, "    return 0", *body, "def g():", *body, "    return 0", *body)
+    new = old[::-1].replace(b"0 nruter", b"1 nruter", 1)[::-1]
+    assert render(derive({"f": old}, {"f": new})).startswith(
+        "*** Begin Patch\n*** Update File: f\n@@ def g():\n"
+    )
+    patch = derive({"f": old}, {"f": new}, headers=False)
+    # The nearest line that only one of the two places has, with all between.
+    expected = ["@@", " def g():", *(f" {line}" for line in body), "-    return 0", "+    return 1"]
+    assert render(patch).splitlines()[2:-1] == expected
+    (file,) = plan(patch, {"f": old}.get).files
+    assert file.new == new
+
+
+def test_without_headers_also_in_a_renamed_file() -> None:
+    body = [f"    x{i} = {i}" for i in range(9)]
+    old = lines("def f():", *body, "    return 0", *body, "def g():", *body, "    return 0", *body)
+    new = old[::-1].replace(b"0 nruter", b"1 nruter", 1)[::-1]
+    assert "\n@@ def g" in render(derive({"a": old}, {"b": new}))
+    assert "\n@@\n def g" in render(derive({"a": old}, {"b": new}, headers=False))
+
+
 def test_a_header_that_would_not_be_read_as_one() -> None:
     """`@@ @@` narrows nothing: the hunk keeps its context."""
     old = lines("a", *"12345678", "x", *"12345678", "@@", *("  " + c for c in "12345678"), "  x", *"12345678")

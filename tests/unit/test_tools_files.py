@@ -10,6 +10,7 @@ import pytest
 from constrained_agent.errors import PatchError, ToolError
 from constrained_agent.tools import files
 from constrained_agent.tools.files import list_dir, read_file
+from constrained_agent.tools.reads import Reading
 from constrained_agent.tools.workspace import Workspace
 
 
@@ -147,7 +148,30 @@ class TestReadFile:
             read_file(workspace, "f", offset=5)
         assert workspace.seen("f") is None
         read_file(workspace, "f")
-        assert workspace.unchanged_reads() == ["f"]
+        assert [reading.path for reading in workspace.readings()] == ["f"]
+
+    @pytest.mark.parametrize(
+        ("content", "pages", "ranges"),
+        [
+            (b"", [(1, 400)], ()),
+            (b"\xef\xbb\xbf", [(1, 400)], ()),
+            (b"a\nb\nc", [(1, 400)], (range(3),)),
+            (b"a\nb\nc", [(3, 1)], (range(2, 3),)),
+            (b"a\nb\nc", [(3, 1), (1, 1)], (range(1), range(2, 3))),
+            (b"a\nb\nc", [(3, 1), (1, 1), (2, 1)], (range(3),)),
+            (b"x" * 400 + b"\n", [(1, 400)], (range(1),)),
+            ((b"x" * 400 + b"\n") * 100, [(1, 400)], (range(49),)),
+            ((b"x" * 400 + b"\n") * 100, [(1, 400), (50, 400)], (range(98),)),
+        ],
+    )
+    def test_the_lines_of_the_page_are_recorded(
+        self, root: Path, content: bytes, pages: list[tuple[int, int]], ranges: tuple[range, ...]
+    ) -> None:
+        root.joinpath("f").write_bytes(content)
+        workspace = Workspace(root)
+        for offset, limit in pages:
+            read_file(workspace, "f", offset, limit)
+        assert workspace.readings() == [Reading("f", content, ranges)]
 
     def test_too_large(self, root: Path) -> None:
         with root.joinpath("f").open("wb") as file:

@@ -171,6 +171,28 @@ class TestCommands:
         assert result.data["timed_out"] is True
 
 
+class TestReadings:
+    def test_shown_read_and_patched_files_count_and_found_ones_do_not(
+        self, tools: Tools, tmp_path: Path
+    ) -> None:
+        for name in ("shown", "read", "found", "listed", "printed"):
+            tmp_path.joinpath(name).write_text("word\n" * 3, encoding="utf-8")
+        _run(tools, "search_text", pattern="word", path="found")
+        _run(tools, "list_dir", path=".")
+        _run(tools, "exec_command", command="cat printed")
+        _run(tools, "read_file", path="read", offset=3)
+        tools.show("shown")
+        _run(tools, "apply_patch", patch="*** Begin Patch\n*** Add File: new\n+x\n*** End Patch\n")
+        found = [(reading.path, reading.ranges) for reading in tools.readings()]
+        assert found == [("read", (range(2, 3),)), ("shown", (range(3),)), ("new", (range(1),))]
+        _run(tools, "exec_command", command="echo more >> shown")
+        assert [reading.path for reading in tools.readings()] == ["read", "new"]
+
+    def test_taken(self, tools: Tools, tmp_path: Path) -> None:
+        tmp_path.joinpath("folder").mkdir()
+        assert (tools.taken().files, tools.taken().folders) == (("f.txt",), ("folder",))
+
+
 class TestPatches:
     def test_what_landed_is_shown(self, tmp_path: Path) -> None:
         task = tasks.load("dateparse")

@@ -13,6 +13,7 @@ import pytest
 
 from constrained_agent.errors import PatchError, UserError
 from constrained_agent.patch import Patch, parse
+from constrained_agent.tools.reads import Reading
 from constrained_agent.tools.workspace import Workspace
 
 CALLS = ("open", "rename", "link", "unlink", "mkdir", "fsync", "ftruncate", "fchmod")
@@ -271,7 +272,7 @@ def test_a_file_changed_since_it_was_read_is_refused(root: Path) -> None:
         with pytest.raises(PatchError, match="changed since it was read") as caught:
             workspace.apply(patch(section))
         assert caught.value.kind == "changed_on_disk"
-    assert workspace.unchanged_reads() == []
+    assert workspace.readings() == []
 
 
 def test_the_runs_own_patches_refresh_the_stamp(root: Path) -> None:
@@ -284,9 +285,199 @@ def test_the_runs_own_patches_refresh_the_stamp(root: Path) -> None:
         workspace.apply(patch(update("a", old, new), update("c", old, new)))
     assert workspace.seen("c") is None, "a file that was never read does not become read by a patch"
     workspace.apply(patch(update("a", "3", "4", move_to="d"), "*** Delete File: b", "*** Add File: e\n+x"))
-    assert workspace.unchanged_reads() == ["d", "e"]
+    assert workspace.readings() == [Reading("d", b"4\n", (range(1),)), Reading("e", b"x\n", (range(1),))]
     assert workspace.seen("a") is None
     assert workspace.seen("b") is None
+
+
+def ranges(workspace: Workspace) -> dict[str, list[tuple[int, int]]]:
+    """What was seen, in reading order."""
+    return {read.path: [(lines.start, lines.stop) for lines in read.ranges] for read in workspace.readings()}
+
+
+def test_lines_add_up_until_the_content_changes(root: Path) -> None:
+    (root / "a").write_text("x\n" * 30)
+    (root / "empty").touch()
+    workspace = Workspace(root)
+    for lines in (range(20, 22), range(5, 10), range(8, 12), range(12, 13)):
+        workspace.record_read("a", workspace.read_bytes("a"), lines)
+    workspace.record_read("empty", b"")
+    assert ranges(workspace) == {"a": [(5, 13), (20, 22)], "empty": []}
+    (root / "a").write_text("y\n" * 30)
+    assert ranges(workspace) == {"empty": []}
+    workspace.record_read("a", workspace.read_bytes("a"), range(1, 2))
+    assert ranges(workspace) == {"empty": [], "a": [(1, 2)]}
+    workspace.record_read("a", workspace.read_bytes("a"))
+    assert ranges(workspace)["a"] == [(0, 30)]
+
+
+def test_the_last_read_or_patched_file_comes_last(root: Path) -> None:
+    for name in "abc":
+        (root / name).write_text("1\n")
+    workspace = Workspace(root)
+    for name in "abca":
+        workspace.record_read(name, b"1\n")
+    assert list(ranges(workspace)) == ["b", "c", "a"]
+    workspace.apply(patch(update("c", "1", "2"), update("b", "1", "2")))
+    assert list(ranges(workspace)) == ["a", "c", "b"]
+
+
+def test_readings_are_what_stands_on_the_disk(root: Path) -> None:
+    """Whatever another program does: nothing else is handed out, and nothing fails."""
+    (root / "sub").mkdir()
+    names = ("sub/a", "b", "c", "d", "e")
+    for name in names:
+        (root / name).write_text("1\n")
+    workspace = Workspace(root)
+    for name in names:
+        workspace.record_read(name, b"1\n")
+    (root / "sub").rename(root / "was")
+    (root / "sub").symlink_to("was")
+    (root / "b").unlink()
+    (root / "c").unlink()
+    (root / "c").mkdir()
+    (root / "d").unlink()
+    (root / "d").symlink_to("e")
+    assert list(ranges(workspace)) == ["e"]
+    (root / "b").write_text("1\n")
+    assert list(ranges(workspace)) == ["b", "e"], "the same content again"
+
+
+def test_links_are_read_under_the_real_path(root: Path) -> None:
+    (root / "sub").mkdir()
+    (root / "sub" / "a").write_text("1\n")
+    (root / "in").symlink_to("sub")
+    (root / "link").symlink_to("in/a")
+    os.link(root / "sub" / "a", root / "twin")
+    workspace = Workspace(root)
+    for path in ("link", "in/a", "./sub//a"):
+        workspace.record_read(path, b"1\n")
+    workspace.record_read("twin", b"1\n")
+    assert list(ranges(workspace)) == ["sub/a", "twin"]
+    workspace.apply(patch(update("link", "1", "2")))
+    assert list(ranges(workspace)) == ["sub/a"], (
+        "the twin has new text that the model was not shown as its own"
+    )
+
+
+def test_a_moved_link_takes_what_was_seen_along(root: Path) -> None:
+    (root / "a").write_text("1\n2\n3\n")
+    (root / "link").symlink_to("a")
+    workspace = Workspace(root)
+    workspace.record_read("link", b"1\n2\n3\n", range(2))
+    workspace.apply(patch(update("link", "1", "x", move_to="b")))
+    assert ranges(workspace) == {"a": [(0, 2)], "b": [(0, 2)]}
+
+
+def test_names_that_no_patch_can_spell_are_no_readings(root: Path) -> None:
+    workspace = Workspace(root)
+    for name in ("line\nbreak", "blank ", " a", "a b"):
+        (root / name).touch()
+        workspace.record_read(name, b"")
+    assert list(ranges(workspace)) == ["a b"]
+
+
+def test_a_patch_shifts_what_was_seen(root: Path) -> None:
+    (root / "a").write_text("".join(f"{i}\n" for i in range(40)))
+    workspace = Workspace(root)
+    workspace.record_read("a", workspace.read_bytes("a"), range(5, 12))
+    workspace.record_read("a", workspace.read_bytes("a"), range(20, 30))
+    workspace.apply(patch(update("a", "2", "two\n+three"), "@@\n-8\n-9\n@@\n 24\n+x", "@@\n-39\n+y"))
+    assert ranges(workspace) == {"a": [(2, 4), (6, 11), (19, 30), (39, 40)]}
+
+
+def test_files_that_change_places(root: Path) -> None:
+    """One file moves away, and another one takes its name, though the patch named that one first."""
+    for name, n in (("a", 3), ("b", 5)):
+        (root / name).write_text("".join(f"{name}{i}\n" for i in range(n)))
+    workspace = Workspace(root)
+    workspace.record_read("a", workspace.read_bytes("a"), range(1, 2))
+    workspace.record_read("b", workspace.read_bytes("b"), range(2, 4))
+    sections = (
+        update("a", "a0", "A0"),
+        update("b", "b0", "B0", move_to="c"),
+        update("a", "a2", "A2", move_to="b"),
+    )
+    workspace.apply(patch(*sections, "*** Add File: a\n+1\n+2"))
+    assert (root / "b").read_text() == "A0\na1\nA2\n"
+    assert ranges(workspace) == {"b": [(0, 3)], "c": [(0, 1), (2, 4)], "a": [(0, 2)]}
+
+
+def test_names_of_files_that_are_gone_are_free_again(root: Path) -> None:
+    for name in "abc":
+        (root / name).write_text("1\n" * 9)
+    workspace = Workspace(root)
+    for name in "abc":
+        workspace.record_read(name, workspace.read_bytes(name))
+    (root / "a").unlink()
+    (root / "b").unlink()
+    workspace.apply(patch("*** Add File: b\n+x\n+y", "*** Update File: c\n*** Move to: a"))
+    assert list(ranges(workspace).items()) == [("b", [(0, 2)]), ("a", [(0, 9)])]
+
+
+def test_a_file_of_a_byte_order_mark_has_no_lines(root: Path) -> None:
+    (root / "a").write_bytes(b"\xef\xbb\xbf1\n")
+    workspace = Workspace(root)
+    workspace.record_read("a", workspace.read_bytes("a"))
+    workspace.apply(patch("*** Update File: a\n@@\n-1"))
+    assert workspace.readings() == [Reading("a", b"\xef\xbb\xbf", ())]
+    workspace.apply(patch("*** Update File: a\n@@\n+1\n+2"))
+    assert ranges(workspace) == {"a": [(0, 2)]}
+
+
+def test_a_refused_or_tried_patch_changes_no_reading(root: Path) -> None:
+    (root / "a").write_text("1\n2\n")
+    workspace = Workspace(root)
+    workspace.record_read("a", workspace.read_bytes("a"), range(1))
+    workspace.apply(patch(update("a", "2", "3")), dry_run=True)
+    assert (
+        kind_of(lambda: workspace.apply(patch(update("a", "2", "3"), "*** Delete File: n")))
+        == "file_not_found"
+    )
+    assert ranges(workspace) == {"a": [(0, 1)]}
+    workspace.apply(patch(update("a", "2", "3")))
+    workspace.apply(patch(update("a", "2", "3")), reverse=True)
+    assert ranges(workspace) == {"a": [(0, 2)]}
+
+
+def test_a_patch_that_raced_with_another_program_is_no_reading(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text changes after the check of the stamp: the lines that were seen are not those of the new file."""
+    (root / "a").write_text("1\n2\n")
+    workspace = Workspace(root)
+    workspace.record_read("a", workspace.read_bytes("a"))
+    monkeypatch.setattr(workspace, "_check_stamp", lambda path: (root / "a").write_text("secret\n1\n2\n"))
+    workspace.apply(patch(update("a", "2", "3")))
+    assert workspace.seen("a") is None
+    assert workspace.readings() == []
+
+
+# What is taken
+
+
+def test_what_is_taken_is_what_adding_refuses(root: Path) -> None:
+    (root / "sub" / "deep").mkdir(parents=True)
+    (root / "sub" / "f").touch()
+    (root / ".git").mkdir()
+    (root / ".git" / "config").touch()
+    (root / "link").symlink_to("sub/f")
+    (root / "gone").symlink_to("nowhere")
+    os.mkfifo(root / "pipe")
+    workspace = Workspace(root)
+    names = workspace.taken()
+    assert names.files == (".git", "gone", "link", "pipe", "sub/f")
+    assert names.folders == ("sub", "sub/deep")
+    before = tree(root)
+    # Applying does write through links to folders; then the name says nothing about the place.
+    below = [f"{path}/x" for path in names.files if path != "gone"]
+    for path in (*names.files, *below, *names.folders):
+        with pytest.raises(PatchError):
+            workspace.apply(patch(f"*** Add File: {path}\n+x"))
+    assert tree(root) == before
+    for path in names.folders:
+        workspace.apply(patch(f"*** Add File: {path}/x\n+x"))
+    assert workspace.taken().files == (*names.files[:4], "sub/deep/x", "sub/f", "sub/x")
 
 
 def test_suggestions_come_from_the_tree(root: Path) -> None:
