@@ -27,6 +27,7 @@ from constrained_agent.agent.values import RunResult, Settings
 from constrained_agent.agent.watch import NoWatcher, Watcher
 from constrained_agent.errors import BudgetError, DecodeError, PromptTooLongError
 from constrained_agent.grammar.answers import Fault
+from constrained_agent.grammar.located import Editable, left_out
 from constrained_agent.grammar.patches import longest_added_run
 from constrained_agent.messages import ToolCall, ToolResult, Usage
 from constrained_agent.tools.registry import Tools
@@ -50,6 +51,9 @@ _NOT_RUN = "error: not run again, the same call came too often"
 _LONG_RUN_NOTE = (
     "note: the patch came to the limit of {n} added lines in a row. If more was meant, send the rest as "
     "another patch."
+)
+_DROPPED_NOTE = (
+    "Too much was read to edit all of it: before you edit {paths}, read that part of it once more."
 )
 _INTERRUPTED = "error: interrupted by the person before it was finished"
 _EMPTY_NOTE = "Your answer was empty. Go on with a tool call, or say in words what you did."
@@ -85,6 +89,7 @@ class Agent:
         self._watcher: Watcher = watcher or NoWatcher()
         self._reader = runtime.reader(tools.specs)
         self._conversation = Conversation(runtime)
+        self._dropped: set[str] = set()
 
     def run(self, task: str, files: Sequence[str] = ()) -> RunResult:
         """Work on a task until it is done or a limit is met.
@@ -137,6 +142,7 @@ class Agent:
         run.budget.n_turns += 1
         number = run.budget.n_turns
         choice = self._settings.first_tool if number == 1 and self._settings.first_tool else "auto"
+        offered = self._offered()
         self._watcher.turn_started(number)
         turn = take_turn(
             self._runtime,
@@ -145,7 +151,7 @@ class Agent:
             choice,
             self._settings.decoding,
             self._reader,
-            editable=editable(self._tools) if self._settings.decoding.level == "located" else None,
+            editable=offered,
             number=number,
             deadline=run.budget.deadline,
             progress=Progress(self._watcher.prefill, self._watcher.tokens),
@@ -156,6 +162,17 @@ class Agent:
         self._transcript.turn(number, choice, turn, self._runtime.tokenizer.decode(turn.generation.tokens))
         self._watcher.turn_ended(turn)
         return self._act(run, turn)
+
+    def _offered(self) -> Editable | None:
+        """What patches may edit; the model is told what they no longer may."""
+        if self._settings.decoding.level != "located":
+            return None
+        offered = editable(self._tools)
+        dropped = set(left_out(offered))
+        if new := sorted(dropped - self._dropped):
+            self._note(_DROPPED_NOTE.format(paths=", ".join(new)))
+        self._dropped = dropped
+        return offered
 
     def _act(self, run: _Run, turn: Turn) -> ExitReason | None:
         answer = turn.answer

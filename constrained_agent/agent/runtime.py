@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Literal
 
+from constrained_agent.errors import UserError
 from constrained_agent.grammar import patches, toolcalls
 from constrained_agent.grammar.answers import AnswerReader
 from constrained_agent.grammar.deepstack import started
 from constrained_agent.grammar.endings import ClosableMatcher, closable
-from constrained_agent.grammar.located import Editable, locate
+from constrained_agent.grammar.located import MAX_FILES, MAX_LINES, Editable, locate
 from constrained_agent.grammar.matcher import EngineTokenizer
 from constrained_agent.grammar.placing import PlacingMatcher, compile_patch
 from constrained_agent.grammar.sources import Grammar
@@ -146,6 +147,11 @@ class Runtime:
 
         def compiled() -> Constraint:
             located = locate(editable, max_added_lines=max_added_lines, can_spell=self.tokenizer.can_spell)
+            if located.left_out:
+                raise UserError(
+                    f"{', '.join(located.left_out)}: too much to edit at once; name fewer files "
+                    f"(at most {MAX_FILES} files, {MAX_LINES:,} lines of them in all)"
+                )
             made = compile_patch(self._engine, located)
             made.warm()
             return made

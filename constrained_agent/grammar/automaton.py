@@ -62,12 +62,7 @@ def build(lines: Sequence[str], spoken: Iterable[int], max_states: int) -> LineA
     sequence = [numbers.setdefault(line, len(numbers)) for line in lines]
     full = _SuffixAutomaton(sequence)
     kept = full.reachable(spoken, max_states)
-    states = _pruned(full, kept, len(lines))
-    if not states and lines:
-        # No unique run: only the last lines can be told from the others, by what follows them.
-        kept = full.reachable([*spoken, len(lines) - 1], max_states)
-        states = _pruned(full, kept, len(lines))
-    return LineAutomaton(tuple(numbers), states, len(lines))
+    return LineAutomaton(tuple(numbers), _pruned(full, kept, len(lines)), len(lines))
 
 
 class _SuffixAutomaton:

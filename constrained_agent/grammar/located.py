@@ -56,8 +56,8 @@ _LF = "\n"
 
 _UNDECODABLE = re.compile("[\ud800-\udfff]")
 
-_MARGIN = 3
-"""Lines around what was read that a hunk of a large file may hold, too."""
+_MARGINS = (3, 50, 400)
+"""Lines around what was read that a hunk of a large file may hold, too; the more, the harder it is to be unique."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,25 +149,21 @@ def locate(
 
     Cost: about 3 microseconds a line of the files.
     """
-    n_lines, n_states = MAX_LINES, MAX_STATES
+    n_states = MAX_STATES
     files: list[LocatedFile] = []
-    left_out: list[str] = []
-    for file in reversed(editable.files):
-        if len(files) == MAX_FILES or not (can_spell is None or can_spell(file.path)):
-            left_out.append(file.path)
-            continue
-        near = _near(file, n_lines)
-        spoken = [i for i in near if _can_stand(file.lines[i], can_spell)]
-        made = automaton.build(file.lines, spoken, max(n_states, 2))
-        if near or not file.lines:
-            numbers = {text: i for i, text in enumerate(made.texts)}
-            lengths = [len(text.encode("utf-8", "surrogatepass")) for text in made.texts]
-            files.append(LocatedFile(file.path, made, numbers, lengths))
-        else:
-            left_out.append(file.path)
-        n_lines -= len(near)
+    for file, n_lines in reversed(_shares(editable)):
+        made = _automaton(file, n_lines, max(n_states, 2), can_spell)
+        numbers = {text: i for i, text in enumerate(made.texts)}
+        lengths = [len(text.encode("utf-8", "surrogatepass")) for text in made.texts]
+        files.append(LocatedFile(file.path, made, numbers, lengths))
         n_states -= len(made.states)
-    return LocatedPatches(tuple(reversed(files)), tuple(left_out), editable.new_paths, max_added_lines)
+    return LocatedPatches(tuple(reversed(files)), left_out(editable), editable.new_paths, max_added_lines)
+
+
+def left_out(editable: Editable) -> tuple[str, ...]:
+    """Paths for which there is no room: too many files, or too many lines in those that come after them."""
+    offered = {file.path for file, _ in _shares(editable)}
+    return tuple(file.path for file in editable.files if file.path not in offered)
 
 
 def patch_grammar(editable: Editable, max_added_lines: int = patches.MAX_ADDED_LINES) -> Grammar:
@@ -175,13 +171,43 @@ def patch_grammar(editable: Editable, max_added_lines: int = patches.MAX_ADDED_L
     return locate(editable, max_added_lines=max_added_lines).grammar()
 
 
-def _near(file: OfferedFile, n_lines: int) -> list[int]:
+def _shares(editable: Editable) -> list[tuple[OfferedFile, int]]:
+    """The files for which there is room, and how many of its lines each may offer; the last ones come first."""
+    room = MAX_LINES
+    shares: list[tuple[OfferedFile, int]] = []
+    for file in reversed(editable.files[-MAX_FILES:]):
+        n_lines = min(len(_near(file, room, _MARGINS[0])), room)
+        if n_lines or not file.lines:
+            shares.append((file, room))
+        room -= n_lines
+    return shares[::-1]
+
+
+def _automaton(
+    file: OfferedFile, n_lines: int, max_states: int, can_spell: Callable[[str], bool] | None
+) -> LineAutomaton:
+    """The runs of the lines near those that were read, with as much around them as makes some of them unique."""
+    spoken: list[int] = []
+    for margin in _MARGINS:
+        near = _near(file, n_lines, margin)
+        spoken = [i for i in near if _can_stand(file.lines[i], can_spell)]
+        made = automaton.build(file.lines, spoken, max_states)
+        if made.states or len(near) >= min(n_lines, len(file.lines)):
+            break
+    last = len(file.lines) - 1
+    if made.states or last < 0 or not _can_stand(file.lines[last], can_spell):
+        return made
+    # Nothing near is unique; the last lines can still be told from the others, by what follows them.
+    return automaton.build(file.lines, [*spoken, last], max_states)
+
+
+def _near(file: OfferedFile, n_lines: int, margin: int) -> list[int]:
     """Lines that hunks may hold: all of them, or if that is too much, as many as possible of those read."""
     n = len(file.lines)
     if n <= n_lines:
         return list(range(n))
     ranges = file.read if file.read is not None else [range(n)]
-    around = (range(max(0, part.start - _MARGIN), min(n, part.stop + _MARGIN)) for part in ranges)
+    around = (range(max(0, part.start - margin), min(n, part.stop + margin)) for part in ranges)
     return sorted({line for part in around for line in part})[: max(0, n_lines)]
 
 

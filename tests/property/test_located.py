@@ -12,6 +12,7 @@ import random
 import pytest
 
 from constrained_agent.errors import PatchError
+from constrained_agent.grammar import located as located_module
 from constrained_agent.grammar import sources, ways
 from constrained_agent.grammar.located import Editable, LocatedPatches, OfferedFile, locate
 from constrained_agent.grammar.matcher import Matcher, byte_tokenizer
@@ -22,7 +23,7 @@ from constrained_agent.patch.derive import derive
 from constrained_agent.patch.plan import Plan, plan
 from constrained_agent.patch.textfile import TextFile, decode, encode
 
-N_WALKS = int(os.environ.get("LOCATED_WALKS", "300"))
+N_WALKS = int(os.environ.get("LOCATED_WALKS", "120"))
 TOKENS = byte_tokenizer(["<|im_end|>", "</tool_call>"])
 STRICT = Matcher(TOKENS, sources.load("apply_patch_strict"))
 
@@ -204,3 +205,30 @@ def test_every_correct_edit_is_let_through(seed: int) -> None:
     text = patch_format.render(patch).removesuffix("\n").encode()
     taken = tree.matcher.accepted_prefix(list(text))
     assert taken == len(text), (text[:taken], text[taken:])
+
+
+@pytest.mark.parametrize("seed", range(N_WALKS))
+def test_windows_of_large_files_name_places_of_the_whole_file(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(40_000 + seed)
+    monkeypatch.setattr(located_module, "MAX_LINES", 12)
+    monkeypatch.setattr(located_module, "MAX_STATES", rng.choice([6, 40]))
+    monkeypatch.setattr(located_module, "_MARGINS", (1, 3))
+    tree = Tree(rng)
+    lines = [line for _ in range(6) for line in random_lines(rng)]
+    tree.files = {"big.py": as_bytes(rng, lines)}
+    lines = list(decode(tree.files["big.py"], "").texts)
+    start = rng.randrange(len(lines) + 1)
+    offered = OfferedFile("big.py", lines, [range(start, min(len(lines), start + 5))])
+    tree.located = locate(Editable([offered], NewPaths(frozenset(tree.files))))
+    matcher = Matcher(TOKENS, tree.located.grammar())
+    for _ in range(3):
+        data, progress = walk(rng, matcher, tree.located)
+        try:
+            tree.plan(data.decode())
+        except PatchError as error:
+            if error.kind != "no_change":
+                raise
+            continue
+        assert spans("big.py", data.decode(), tree) == list(progress.landed())

@@ -1,6 +1,7 @@
 """Level `located` in the real loop: what was read can be edited, in one place, and nothing else can."""
 
 import subprocess
+import sys
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_generate_edit_writes_a_patch_that_git_like_apply_takes(tiny_runtime, ro
     assert written.strip() == patch
     assert "def b():" in runtime.tokenizer.decode(runtime.session.prompts[0])
     done = subprocess.run(
-        ["constrained-agent", "patch", "-"], input=written, text=True, capture_output=True, check=False
+        [sys.executable, "-m", "constrained_agent", "patch", "-"], input=written, text=True, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert (root / "m.py").read_text() == CODE[:-2] + "2\n"
