@@ -14,10 +14,11 @@ from constrained_agent.cli import check_view, tools_file
 from constrained_agent.cli.check_view import Language
 from constrained_agent.cli.setup import one_at_most
 from constrained_agent.errors import GrammarError, UserError
-from constrained_agent.grammar import prefix, sources
+from constrained_agent.grammar import located_prefix, prefix, sources
 from constrained_agent.grammar.toolcalls import Markers, turn_grammar
 
 if TYPE_CHECKING:
+    from constrained_agent.cli.check_root import Root
     from constrained_agent.model.cards import Card
     from constrained_agent.model.tokenizer import Tokenizer
 
@@ -34,6 +35,7 @@ class Flags:
     compact: bool
     regex: str | None
     tools: str | None
+    root: str | None
     tool_choice: str | None
     markers: str | None
     think: bool
@@ -57,6 +59,11 @@ class Flags:
 @click.option("--compact", is_flag=True, help="With --json-schema: only the decoder's whitespace.")
 @click.option("--regex", metavar="R", help="The whole text matches this (Rust) regular expression.")
 @click.option("--tools", metavar="FILE", help="The text is a model's answer with these tools (a JSON list).")
+@click.option(
+    "--root",
+    metavar="DIR",
+    help="The text is a patch of files under DIR: its old lines are theirs, and each hunk fits one place.",
+)
 @click.option("--tool-choice", metavar="CHOICE", help="auto (default), none, required, or a tool's name.")
 @click.option(
     "--markers",
@@ -88,10 +95,13 @@ def command(**flags: Any) -> int:
 
 def _check(flags: Flags) -> int:
     card, vocabulary = _model(flags) if flags.tokens else (None, None)
+    root = _root(flags)
     language = _language(flags, card.markers if card else "token")
     if flags.lint:
         return _lint(flags, language)
     data = _read(flags.file)
+    if root is not None:
+        language = Language.of(root.tree(data))
     view = check_view.View(_report(flags, language, data), data)
     if vocabulary is not None:
         view = view.with_tokens(language, vocabulary)
@@ -105,6 +115,27 @@ def _check(flags: Flags) -> int:
     if flags.as_json:
         click.echo(json.dumps(view.as_json()))
     return 1 if view.contradicted else _EXIT_CODES[view.report.status]
+
+
+def _root(flags: Flags) -> Root | None:
+    """The folder whose files a text is held to; refuses contradictory flags."""
+    if flags.root is None:
+        return None
+    others = {
+        "--grammar": flags.grammar,
+        "--json-schema": flags.json_schema,
+        "--regex": flags.regex,
+        "--tools": flags.tools,
+        "--lint": flags.lint or None,
+    }
+    for name, value in others.items():
+        if value is not None:
+            raise click.UsageError(
+                f"--root does not go with {name}: it holds patches to the files of a folder"
+            )
+    from constrained_agent.cli.check_root import Root
+
+    return Root(flags.root)
 
 
 def _model(flags: Flags) -> tuple[Card, Tokenizer]:
@@ -139,13 +170,11 @@ def _lint(flags: Flags, language: Language) -> int:
 
 
 def _report(flags: Flags, language: Language, data: bytes) -> prefix.Report:
+    max_expected = None if flags.show_all else prefix.MAX_EXPECTED
+    if language.tree is not None:
+        return located_prefix.check(data, language.tree, max_expected=max_expected)
     try:
-        return prefix.check(
-            data,
-            language.grammar,
-            specials=language.specials,
-            max_expected=None if flags.show_all else prefix.MAX_EXPECTED,
-        )
+        return prefix.check(data, language.grammar, specials=language.specials, max_expected=max_expected)
     except GrammarError:
         tools_file.raise_for_schema_at_fault(language.tools)
         raise

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from constrained_agent.grammar import tokens, trace
 from constrained_agent.grammar.expected import Expected
+from constrained_agent.grammar.located_prefix import Tree
 from constrained_agent.grammar.matcher import Vocabulary
 from constrained_agent.grammar.prefix import Report
 from constrained_agent.grammar.sources import Grammar
@@ -30,11 +31,18 @@ class Language:
         grammar: the grammar.
         specials: names of special tokens that it may use.
         tools: of a whole turn's grammar, the tools on offer.
+        tree: of located patches, the files.
     """
 
     grammar: Grammar
     specials: tuple[str, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
+    tree: Tree | None = None
+
+    @classmethod
+    def of(cls, tree: Tree) -> Language:
+        """The patches of files."""
+        return cls(tree.grammar(), tree=tree)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +194,7 @@ def _listed(title: str, entries: list[str]) -> list[str]:
 
 def _in_words(entry: Expected) -> str:
     if entry.kind != "literal":
-        return entry.text
+        return "".join(map(_visible, entry.text))
     return "newline" if entry.text == "\n" else quoted(entry.text)
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 from constrained_agent.grammar import characters
 from constrained_agent.grammar.cursor import Cursor, Path, State
 
-Kind = Literal["literal", "class", "token", "end"]
+Kind = Literal["literal", "class", "token", "end", "line", "path", "rule"]
 
 END_OF_TEXT = "end of text"
 
@@ -42,8 +42,9 @@ class Expected:
 
     Attributes:
         kind: `literal` is text to be written as it stands; `class` one of several characters; `token` a
-            special token; `end` the end of the text.
-        text: the literal itself, the class in words, the token's name, or "end of text".
+            special token; `end` the end of the text. Where texts are held to files (`grammar.located_prefix`):
+            `line` is one of a file's lines, `path` a path, `rule` a condition on what comes next.
+        text: the literal itself, the token's name, "end of text", everything else in words.
         count: how many characters or texts this admits; for classes with many non-ASCII ones, a lower bound.
         example: bytes that may be appended to the text (for a token, its name).
     """

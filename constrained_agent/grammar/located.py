@@ -10,7 +10,8 @@ parser's rows stay small. What a state does not tell stands in the parameter tha
     bits 0-23   lines of the file that are behind: the end of the hunk before, and the old lines of this one
     bits 24-35  lines that the hunk, or the new file, has added
     bit 36      the hunk has removed a line
-    bits 37-63  files that the patch has named
+    bits 37-40  files that the patch has added
+    bits 41-63  files that the patch has named
 
 Functions of the parameter stand behind a terminal only: LLGuidance 1.9.1 loses or refuses some that do not.
 """
@@ -28,8 +29,11 @@ from constrained_agent.grammar.automaton import ROOT, LineAutomaton, State
 from constrained_agent.grammar.newpaths import NewPaths
 from constrained_agent.grammar.sources import Grammar
 
-MAX_FILES = 27
+MAX_FILES = 23
 """Bits that the parameter has left for files."""
+
+MAX_NEW_FILES = 8
+"""In one patch: a small model goes on to name new files for ever."""
 
 MAX_LINES = 3_000
 """Lines on offer in all files together: about 0.7 s to compile. Of larger files, those around what was read."""
@@ -45,10 +49,12 @@ MAX_ADDED_LINES = 4_095
 
 _N_POSITION, _N_ADDED = 24, 12
 _REMOVED = _N_POSITION + _N_ADDED
-_FIRST_FILE = _REMOVED + 1
+_FIRST_NEW = _REMOVED + 1
+_FIRST_FILE = _FIRST_NEW + 4
 _POSITION, _ADDED = f"[0:{_N_POSITION}]", f"[{_N_POSITION}:{_REMOVED}]"
-_CHANGED = f"gt([{_N_POSITION}:{_FIRST_FILE}], 0)"
-_LEAVE = f"bit_and({(1 << 64) - (1 << _FIRST_FILE):#x})"
+_NEW_FILES = f"[{_FIRST_NEW}:{_FIRST_FILE}]"
+_CHANGED = f"gt([{_N_POSITION}:{_FIRST_NEW}], 0)"
+_LEAVE = f"bit_and({(1 << 64) - (1 << _FIRST_NEW):#x})"
 """Keeps nothing but the files."""
 
 _TO_SECTION = f'"*** " section::{_LEAVE}'
@@ -239,7 +245,7 @@ class _Writer:
             yield _rule(name, [_literal(text + "\n")])
 
     def _sections(self) -> Iterator[str]:
-        yield '"Add File: " NEW "\\n" added_lines::_'
+        yield f'"Add File: " NEW "\\n" added_lines::incr({_NEW_FILES}) %if lt({_NEW_FILES}, {MAX_NEW_FILES})'
         for i, file in enumerate(self._located.files):
             bit = _FIRST_FILE + i
             once = f"set_bit({bit}) %if bit_clear({bit})"

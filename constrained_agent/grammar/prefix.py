@@ -114,11 +114,34 @@ def check(
 def _checked(data: bytes, grammar: Grammar, specials: Sequence[str], max_expected: int | None) -> Report:
     matcher = byte_matcher(grammar, specials)
     n_valid = feed(matcher, data, specials)
-    text, unfinished = _decoded(data[:n_valid])
     cursor = Cursor(matcher)
-    here = cursor.at(())
-    expected = expected_next(cursor, specials, unfinished)
+    expected = expected_next(cursor, specials, unfinished(data[:n_valid]))
     path = closing.shortest(matcher)
+    completion = None if path is None else _as_text(path, specials)
+    shown = expected[:max_expected]
+    return reported(
+        data, n_valid, cursor.at(()), shown, completion, n_more=len(expected) - len(shown), specials=specials
+    )
+
+
+def reported(
+    data: bytes,
+    n_valid: int,
+    here: State,
+    expected: Sequence[Expected],
+    completion: str | None,
+    *,
+    n_more: int,
+    specials: Sequence[str] = (),
+    hint: str = "",
+) -> Report:
+    """The report on a text of which the first `n_valid` bytes are accepted.
+
+    Args:
+        here: what the grammar says behind them.
+        hint: a likely cause, if the bytes themselves show none.
+    """
+    text, cut = _decoded(data[:n_valid])
     dead = not here.bits and not here.accepting and not here.unknown
     return Report(
         status="invalid" if n_valid < len(data) or dead else "complete" if here.accepting else "prefix",
@@ -126,13 +149,18 @@ def _checked(data: bytes, grammar: Grammar, specials: Sequence[str], max_expecte
         valid_chars=len(text),
         line=text.count("\n") + 1,
         column=len(text) - text.rfind("\n"),
-        found=_found(data, n_valid - len(unfinished), n_valid),
-        expected=tuple(expected[:max_expected]),
-        n_more=len(expected[max_expected:]) if max_expected is not None else 0,
+        found=_found(data, n_valid - len(cut), n_valid),
+        expected=tuple(expected),
+        n_more=n_more,
         forced=_as_text(here.forced[:_MAX_FORCED], specials),
-        completion=None if path is None else _as_text(path, specials),
-        hint=_hint(data, n_valid, here),
+        completion=completion,
+        hint=_hint(data, n_valid, here) or hint,
     )
+
+
+def unfinished(data: bytes) -> bytes:
+    """The bytes of a last character that is not whole."""
+    return _decoded(data)[1]
 
 
 def _decoded(data: bytes) -> tuple[str, bytes]:
