@@ -20,8 +20,12 @@ class Source(Protocol):
     def taken(self) -> Taken: ...
 
 
-def editable(source: Source) -> Editable:
-    """What a patch may do at this moment. Costs a look at each file read, and at the names in the repository."""
+def editable(source: Source, *, renames: bool = True) -> Editable:
+    """What a patch may do at this moment. Costs a look at each file read, and at the names in the repository.
+
+    Args:
+        renames: whether it may move files. The compact prompt does not speak of that.
+    """
     files = []
     for reading in source.readings():
         try:
@@ -32,4 +36,4 @@ def editable(source: Source) -> Editable:
     taken = source.taken()
     # Of a root with too many names nothing is known: applying refuses what exists.
     names = frozenset(taken.files) - {"."}
-    return Editable(tuple(files), NewPaths(names, frozenset(taken.folders)))
+    return Editable(tuple(files), NewPaths(names, frozenset(taken.folders)), renames=renames)

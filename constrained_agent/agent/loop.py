@@ -167,7 +167,7 @@ class Agent:
         """What patches may edit; the model is told what they no longer may."""
         if self._settings.decoding.level != "located":
             return None
-        offered = editable(self._tools)
+        offered = editable(self._tools, renames=self._settings.prompt_size == "full")
         dropped = set(left_out(offered))
         if new := sorted(dropped - self._dropped):
             self._note(_DROPPED_NOTE.format(paths=", ".join(new)))

@@ -25,9 +25,11 @@ from constrained_agent.errors import UserError
 from constrained_agent.messages import ToolSpec
 
 if TYPE_CHECKING:
+    from constrained_agent.agent.prompt import Size
     from constrained_agent.agent.runtime import Runtime
     from constrained_agent.decode.generate import Generation
     from constrained_agent.decode.needs import Constraint
+    from constrained_agent.grammar.located import Editable
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +157,19 @@ class _Files:
     """The files to edit, in the folder where the command was started."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        from constrained_agent.agent.editable import editable
         from constrained_agent.tools.permissions import Policy
         from constrained_agent.tools.registry import Tools
         from constrained_agent.tools.workspace import Workspace
 
         tools = Tools(Workspace("."), Policy(read_only=True))
         self.shown = [(path, tools.show(path, option="--edit")) for path in dict.fromkeys(paths)]
-        self.editable = editable(tools)
+        self._tools = tools
+
+    def editable(self, size: Size) -> Editable:
+        """What a patch may do to them."""
+        from constrained_agent.agent.editable import editable
+
+        return editable(self._tools, renames=size == "full")
 
 
 def _prompt_ids(
@@ -201,7 +208,7 @@ def _constraint(
             max_added_lines=flags.max_added_lines,
         )
     if files:
-        return runtime.patch_constraint(files.editable, flags.max_added_lines)
+        return runtime.patch_constraint(files.editable(runtime.card.prompt), flags.max_added_lines)
     if flags.grammar:
         return runtime.grammar_constraint(sources.load(flags.grammar))
     if flags.json_schema:

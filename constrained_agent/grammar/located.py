@@ -88,10 +88,12 @@ class Editable:
     Attributes:
         files: the files that it may update or delete; the most important ones last.
         new_paths: the files that it may add.
+        renames: whether it may move files.
     """
 
     files: Sequence[OfferedFile] = ()
     new_paths: NewPaths = field(default_factory=NewPaths)
+    renames: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +120,14 @@ class LocatedPatches:
         left_out: paths for which there was no room.
         new_paths: names of files that may be added.
         max_added_lines: `+` lines of a hunk or a new file.
+        renames: whether files may be moved.
     """
 
     files: tuple[LocatedFile, ...]
     left_out: tuple[str, ...]
     new_paths: NewPaths
     max_added_lines: int
+    renames: bool = True
 
     @cached_property
     def file_of(self) -> Mapping[str, int]:
@@ -163,7 +167,9 @@ def locate(
         lengths = [len(text.encode("utf-8", "surrogatepass")) for text in made.texts]
         files.append(LocatedFile(file.path, made, numbers, lengths))
         n_states -= len(made.states)
-    return LocatedPatches(tuple(reversed(files)), left_out(editable), editable.new_paths, max_added_lines)
+    return LocatedPatches(
+        tuple(reversed(files)), left_out(editable), editable.new_paths, max_added_lines, editable.renames
+    )
 
 
 def left_out(editable: Editable) -> tuple[str, ...]:
@@ -249,7 +255,8 @@ class _Writer:
         for i, file in enumerate(self._located.files):
             bit = _FIRST_FILE + i
             once = f"set_bit({bit}) %if bit_clear({bit})"
-            yield f"{_literal(f'Update File: {file.path}{_LF}')} f{i}::{once}"
+            if self._located.renames or file.automaton.states:
+                yield f"{_literal(f'Update File: {file.path}{_LF}')} f{i}::{once}"
             yield f"{_literal(f'Delete File: {file.path}{_LF}')} after_delete::{once}"
 
     def _added(self, after: str) -> str:
@@ -259,8 +266,11 @@ class _Writer:
         hunks = []
         if lines.states:
             hunks = [f'"@@\\n" f{i}s{ROOT}::_', *self._lines(i, ROOT, lines.states[ROOT], lines)]
-        yield _rule(f"f{i}::_", [f'"*** Move to: " NEW "\\n" f{i}moved::_', *hunks])
-        yield _rule(f"f{i}moved::_", [_TO_SECTION, *hunks])
+        if self._located.renames:
+            yield _rule(f"f{i}moved::_", [_TO_SECTION, *hunks])
+            yield _rule(f"f{i}::_", [f'"*** Move to: " NEW "\\n" f{i}moved::_', *hunks])
+        elif hunks:
+            yield _rule(f"f{i}::_", hunks)
         for number, state in enumerate(lines.states):
             onward = [*self._lines(i, number, state, lines), *self._ends(i, number, state, lines)]
             yield _rule(f"f{i}s{number}::_", onward)

@@ -63,12 +63,10 @@ def _from_start(progress: Progress) -> bytes | None:
     if isinstance(place, InHunk):
         return _through_hunk(progress, place)
     if isinstance(place, Header) and not place.moved:
-        moved = _MOVE + _free_name(progress).encode() + b"\n" + END
-        file = progress.located.files[place.file]
-        if not file.automaton.states:
-            return moved
-        hunk = _through_hunk(progress, InHunk(place.file))
-        return moved if hunk is None else min(moved, hunk, key=len)
+        moved = _MOVE + _free_name(progress).encode() + b"\n" + END if progress.located.renames else None
+        states = progress.located.files[place.file].automaton.states
+        hunk = _through_hunk(progress, InHunk(place.file)) if states else None
+        return min((way for way in (moved, hunk) if way is not None), key=len, default=None)
     if isinstance(place, Between) and place.first:
         return _ADD + _free_name(progress).encode() + b"\n" + END
     return END

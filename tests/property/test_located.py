@@ -66,7 +66,9 @@ class Tree:
         self.files = {name: as_bytes(rng, random_lines(rng)) for name in names}
         offered = [OfferedFile(name, decode(data, name).texts) for name, data in self.files.items()]
         self.located: LocatedPatches = locate(
-            Editable(offered, NewPaths(frozenset(self.files), frozenset(["src"]))),
+            Editable(
+                offered, NewPaths(frozenset(self.files), frozenset(["src"])), renames=rng.random() < 0.7
+            ),
             max_added_lines=max_added_lines,
         )
         self.matcher = Matcher(TOKENS, self.located.grammar())
