@@ -25,7 +25,7 @@ from constrained_agent.agent.transcript import Transcript
 from constrained_agent.agent.turn import Progress, Turn, take_turn
 from constrained_agent.agent.values import RunResult, Settings
 from constrained_agent.agent.watch import NoWatcher, Watcher
-from constrained_agent.errors import BudgetError, DecodeError, PromptTooLongError
+from constrained_agent.errors import BudgetError, DecodeError, GrammarError, PromptTooLongError
 from constrained_agent.grammar.answers import Fault
 from constrained_agent.grammar.located import Editable, left_out
 from constrained_agent.grammar.patches import longest_added_run
@@ -52,9 +52,7 @@ _LONG_RUN_NOTE = (
     "note: the patch came to the limit of {n} added lines in a row. If more was meant, send the rest as "
     "another patch."
 )
-_DROPPED_NOTE = (
-    "Too much was read to edit all of it: before you edit {paths}, read that part of it once more."
-)
+_LOST_NOTE = "What you read of {paths} no longer holds, or too much was read since. Before you edit it, read it once more."
 _INTERRUPTED = "error: interrupted by the person before it was finished"
 _EMPTY_NOTE = "Your answer was empty. Go on with a tool call, or say in words what you did."
 
@@ -89,7 +87,7 @@ class Agent:
         self._watcher: Watcher = watcher or NoWatcher()
         self._reader = runtime.reader(tools.specs)
         self._conversation = Conversation(runtime)
-        self._dropped: set[str] = set()
+        self._readable: set[str] = set()
 
     def run(self, task: str, files: Sequence[str] = ()) -> RunResult:
         """Work on a task until it is done or a limit is met.
@@ -116,7 +114,9 @@ class Agent:
                 raise
             # The conversation has outgrown the context: what was done so far stands.
             run.last_error, reason = str(error), "token_budget"
-        except DecodeError as error:
+        except (DecodeError, GrammarError) as error:
+            if isinstance(error, GrammarError) and run.budget.n_turns <= 1:
+                raise
             run.failures["model_error"] += 1
             run.last_error, reason = str(error), "model_error"
         finally:
@@ -165,13 +165,14 @@ class Agent:
 
     def _offered(self) -> Editable | None:
         """What patches may edit; the model is told what they no longer may."""
-        if self._settings.decoding.level != "located":
+        patches = any(tool.freeform for tool in self._tools.specs)
+        if self._settings.decoding.level != "located" or not patches:
             return None
         offered = editable(self._tools, renames=self._settings.prompt_size == "full")
-        dropped = set(left_out(offered))
-        if new := sorted(dropped - self._dropped):
-            self._note(_DROPPED_NOTE.format(paths=", ".join(new)))
-        self._dropped = dropped
+        readable = {file.path for file in offered.files} - set(left_out(offered))
+        if lost := sorted(self._readable - readable):
+            self._note(_LOST_NOTE.format(paths=", ".join(lost)))
+        self._readable = readable
         return offered
 
     def _act(self, run: _Run, turn: Turn) -> ExitReason | None:

@@ -138,7 +138,7 @@ class Runtime:
         if isinstance(made, PlacingMatcher):
             made.warm()
         while len(self._compiled) >= _MAX_COMPILED:
-            del self._compiled[next(iter(self._compiled))]
+            self._compiled.pop(next(iter(self._compiled)), None)
         self._compiled[key] = made
         return made.fresh()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
@@ -57,7 +58,7 @@ class Root:
         for path, hunks in named.items():
             self._read(path, hunks)
         if begun is not None:
-            for path in self._on_the_way(begun, named):
+            for path in islice(self._on_the_way(begun, named), MAX_FILES - len(named)):
                 self._read(path, [[]])
         found = editable(self._workspace)
         self._offered = tuple(file.path for file in found.files)
@@ -65,8 +66,11 @@ class Root:
         return Tree(quoting.located(found, named), lines, self)
 
     def near(self, path: str) -> Sequence[str]:
-        """Files that a wrong path may mean."""
-        return near_names(path, names.suggestions(self._workspace.root), _MAX_SHOWN)
+        """Files that a wrong path may mean, and that a patch can name."""
+        likely = near_names(path, names.suggestions(self._workspace.root))
+        if (inside := self._inside(path)) is not None:
+            likely = [inside, *likely]
+        return [name for name in dict.fromkeys(likely) if self._is_text(name)]
 
     def beginning(self, begun: bytes, but: Collection[str]) -> Sequence[str]:
         """A few of the files whose paths begin so."""
@@ -83,13 +87,12 @@ class Root:
         """Why a patch cannot name what stands at a path; empty if nothing stands there or nothing is wrong."""
         try:
             real = self._workspace.resolve(path)
-            if not real.exists():
+            if not os.path.exists(real):
                 return ""
             decode(self._workspace.read_bytes(path), path)
         except PatchError as error:
             return f"{path}: {error.reason}"
-        inside = real.relative_to(self._workspace.root).as_posix()
-        if inside != path:
+        if (inside := self._inside(path)) != path:
             return f"the name of that file is {inside}"
         if not names.is_spelled_in_patches(path):
             return f"no patch can spell {path}: control characters, or blanks around a part"
@@ -99,12 +102,20 @@ class Root:
     def _names(self) -> tuple[str, ...]:
         return self._workspace.taken().files
 
+    def _inside(self, path: str) -> str | None:
+        """A path without links and detours; None if it leads nowhere in the folder."""
+        try:
+            return self._workspace.resolve(path).relative_to(self._workspace.root).as_posix()
+        except PatchError:
+            return None
+
     def _is_text(self, path: str) -> bool:
         """Whether a patch can name the file, under this path."""
+        if self._inside(path) != path or not names.is_spelled_in_patches(path):
+            return False
         try:
             real = self._workspace.resolve(path)
-            inside = real.relative_to(self._workspace.root).as_posix()
-            if inside != path or not names.is_spelled_in_patches(path) or not real.is_file():
+            if not os.path.isfile(real):
                 return False
             with real.open("rb") as file:
                 decode(file.read(_HEAD_BYTES), path)  # spares reading all of what is large and no text
@@ -121,11 +132,12 @@ class Root:
 
     def _on_the_way(self, begun: str, named: Collection[str]) -> Iterator[str]:
         """Files not named yet that share the longest beginning with a path: the first and the last of them."""
-        others = [path for path in self._names if path not in named]
-        for _ in range(_MAX_LOOKS):
-            found = sharing_most(others, begun)
-            unfit = [path for path in found if not self._is_text(path)]
-            if not unfit:
-                yield from dict.fromkeys(found)
+        others = {path for path in self._names if path not in named}
+        while ends := sharing_most(others, begun):
+            group = sorted(path for path in others if ends[0] <= path <= ends[-1])
+            first = next(filter(self._is_text, group[:_MAX_LOOKS]), None)
+            if first is not None:
+                last = next(filter(self._is_text, group[: -_MAX_LOOKS - 1 : -1]), first)
+                yield from dict.fromkeys((first, last))
                 return
-            others = [path for path in others if path not in unfit]
+            others.difference_update(group)

@@ -56,7 +56,14 @@ class View:
     opinion: Opinion | None = None
 
     def with_trace(self, language: Language) -> View:
-        return replace(self, steps=trace.steps(self.data, language.grammar, specials=language.specials))
+        place = self.report.valid_bytes
+        steps = [
+            # The grammar of located patches alone takes a path for the second time; the report does not.
+            replace(step, taken=step.taken and step.byte < place)
+            for step in trace.steps(self.data, language.grammar, specials=language.specials)
+            if step.byte <= place
+        ]
+        return replace(self, steps=steps)
 
     def with_tokens(self, language: Language, vocabulary: Vocabulary) -> View:
         made = tokens.token_steps(self.data, language.grammar, vocabulary, specials=language.specials)

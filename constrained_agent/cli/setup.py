@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 max_added_lines_option = click.option(
     "--max-added-lines",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 4_095),
     default=MAX_ADDED_LINES,
     show_default=True,
     metavar="N",

@@ -6,6 +6,7 @@ consumed once more by a fresh constraint before it is passed on.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
@@ -15,6 +16,9 @@ from constrained_agent.decode.needs import Constraint, Model, Unconstrained
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.decode.steps import OnTokens, Steps, StopReason, Thinking
 from constrained_agent.errors import BudgetError, DecodeError
+
+_POLL_S = 0.2
+"""How often a wait looks up: a signal is heeded between two looks only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,46 +92,59 @@ def generate(
         _check_budget(constraint, max_tokens)
     started = time.perf_counter()
     prefilled, reused = started, 0
-    reason: StopReason | None = None
+    run: Steps | None = None
+    reason: StopReason = "interrupted"
     with model.running():
         try:
             reused = model.prefill(prompt, on_prefill, deadline)
+            constraint = _settled(constraint, max_tokens)
             prefilled = time.perf_counter()
-        except KeyboardInterrupt:
-            reason = "interrupted"
-        if isinstance(constraint, Future):
-            constraint = constraint.result()
-            _check_budget(constraint, max_tokens)
-        run = Steps(
-            model,
-            constraint.copy(),
-            sampling,
-            max_tokens,
-            deadline,
-            thinking,
-            on_tokens or _ignore,
-            blank_ids,
-        )
-        try:
+            run = Steps(
+                model,
+                constraint.copy(),
+                sampling,
+                max_tokens,
+                deadline,
+                thinking,
+                on_tokens or _ignore,
+                blank_ids,
+            )
             late = deadline is not None and time.monotonic() >= deadline
-            reason = reason or (run.close("time_limit") if late else run.loop(prompt[-1]))
+            reason = run.close("time_limit") if late else run.loop(prompt[-1])
         except KeyboardInterrupt:
             reason = "interrupted"
     ended = time.perf_counter()
     return Generation(
-        tokens=tuple(run.tokens),
-        forced=tuple(run.flags),
-        end_token=run.end_token,
+        tokens=tuple(run.tokens) if run else (),
+        forced=tuple(run.flags) if run else (),
+        end_token=run.end_token if run else None,
         stop_reason=reason,
-        complete=_validate(constraint, run),
-        thinking_cut=run.thinking_cut,
+        complete=_validate(constraint, run) if run and not isinstance(constraint, Future) else False,
+        thinking_cut=run.thinking_cut if run else False,
         prompt_tokens=len(prompt),
         reused_tokens=reused,
-        model_steps=run.model_steps,
+        model_steps=run.model_steps if run else 0,
         prefill_s=prefilled - started,
         decode_s=ended - prefilled,
-        mask_us=tuple(run.mask_us),
+        mask_us=tuple(run.mask_us) if run else (),
     )
+
+
+def _settled(constraint: Constraint | Future[Constraint], max_tokens: int) -> Constraint:
+    """The constraint, when it is compiled; Ctrl-C ends the wait.
+
+    Raises:
+        BudgetError: its shortest text is too long.
+        GrammarError: it does not compile.
+    """
+    if not isinstance(constraint, Future):
+        return constraint
+    while not constraint.done():
+        with contextlib.suppress(TimeoutError):
+            constraint.result(timeout=_POLL_S)
+    compiled = constraint.result()
+    _check_budget(compiled, max_tokens)
+    return compiled
 
 
 def _check_budget(constraint: Constraint, max_tokens: int) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from constrained_agent.grammar.located import MAX_ADDED_LINES
-from constrained_agent.grammar.located_place import ADD, MOVE, NAMING, Here, Spot, numbers
+from constrained_agent.grammar.likeness import nearest
+from constrained_agent.grammar.located import MAX_ADDED_LINES, MAX_NEW_FILES
+from constrained_agent.grammar.located_place import ADD, MOVE, NAMING, Here, Spot, numbers, shown
 from constrained_agent.grammar.progress import Adding, Header
 
 
@@ -17,6 +18,8 @@ def hint(here: Here) -> str:
     may_end = here.spot is None or here.fixed
     if may_end and (key := next((key for key in NAMING if here.found.startswith(key)), "")):
         return _file_hint(here, key)
+    if may_end and here.found.startswith(ADD) and here.n_new == MAX_NEW_FILES:
+        return f"a located patch adds at most {MAX_NEW_FILES} files"
     if here.spot is not None:
         return _hunk_hint(here, here.spot, here.found)
     if isinstance(here.progress.place, Adding) and here.found.startswith("+"):
@@ -50,7 +53,7 @@ def _new_path_hint(here: Here, key: str) -> str:
 def _hunk_hint(here: Here, spot: Spot, found: str) -> str:
     line = here.line
     if line.startswith((" ", "-")):
-        return _old_line_hint(spot, found[1:])
+        return _old_line_hint(spot, line[1:], found[1:])
     if found.startswith("+"):
         return f"a hunk adds at most {MAX_ADDED_LINES:,} lines in a located patch"
     if line.startswith("@@"):
@@ -68,18 +71,21 @@ def _hunk_hint(here: Here, spot: Spot, found: str) -> str:
         return f"{spot.path} has no line for another hunk below this one"
     if not found:
         return 'an empty line, too, is written with its " ", "-" or "+" in front'
-    if found in spot.lines and not line:
-        return 'a line of the file is written with " " or "-" in front'
+    if not line and any(text.strip() == found.strip() for _, text in spot.next_lines):
+        return 'an old line has " " or "-" in front, and then all blanks that it has in the file'
     return ""
 
 
-def _old_line_hint(spot: Spot, found: str) -> str:
-    """Where the line stands that may not stand here."""
+def _old_line_hint(spot: Spot, accepted: str, found: str) -> str:
+    """Where the line stands that may not stand here, or which line it is probably meant to be."""
     at = [number for number, text in enumerate(spot.lines) if text == found]
     if not at:
-        follows = {spot.lines[end] for end in spot.in_order if end < len(spot.lines)}
-        blanks = any("".join(text.split()) == "".join(found.split()) for text in follows)
-        return "it differs from a line that may stand here in blanks alone" if blanks else ""
+        following = {text: number for number, text in reversed(spot.next_lines)}
+        likely = next(iter(nearest(list(following), found)), "")
+        if not likely or likely.startswith(accepted):
+            return ""
+        alone = ", in blanks alone" if "".join(likely.split()) == "".join(found.split()) else ""
+        return f"line {following[likely]} of {spot.path} differs{alone}: {shown(likely)}"
     where = f"that is {numbers([number + 1 for number in at])} of {spot.path}"
     if all(number < spot.hunk.start for number in at):
         return f"{where}, but the hunk before ends at line {spot.hunk.start}: hunks stand in the order of the file"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,6 +13,7 @@ from constrained_agent.grammar.progress import Header, InHunk, Progress
 ADD, MOVE = "*** Add File: ", "*** Move to: "
 NAMING = ("*** Update File: ", "*** Delete File: ")
 _MAX_NUMBERS = 5  # places that are listed
+_MAX_TEXT = 120  # characters of a line in a message
 
 
 class Folder(Protocol):
@@ -55,9 +57,10 @@ class Spot:
         return [end - self.n_old + 1 for end in self.ends]
 
     @property
-    def in_order(self) -> list[int]:
-        """The ends of those runs that begin below the hunk before."""
-        return [end for end in self.ends if end - self.n_old >= self.hunk.start]
+    def next_lines(self) -> list[tuple[int, str]]:
+        """The lines below the runs that begin below the hunk before, with their numbers (from 1)."""
+        ends = (end for end in self.ends if end - self.n_old >= self.hunk.start and end < len(self.lines))
+        return [(end + 1, self.lines[end]) for end in ends]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class Here:
         line: the beginning of its line, up to the place.
         found: all of the line, as the text has it; None where the text ends with the place.
         spot: the hunk that the line stands in, or could begin.
+        n_new: files that sections above have added.
     """
 
     progress: Progress
@@ -77,6 +81,7 @@ class Here:
     line: str
     found: str | None
     spot: Spot | None
+    n_new: int
 
     @property
     def named(self) -> set[str]:
@@ -131,6 +136,7 @@ def place(
         progress.line.decode("utf-8", "replace"),
         whole.decode("utf-8", "replace") if n_valid < len(data) else None,
         _spot(progress, data[:start], lines),
+        data.count(f"\n{ADD}".encode(), 0, start),
     )
 
 
@@ -165,4 +171,9 @@ def numbers(lines: Sequence[int]) -> str:
     """`line 3`, `lines 3, 17, 40`, `lines 1, 2, 3, 4, 5 and 7 more`."""
     shown = ", ".join(map(str, lines[:_MAX_NUMBERS]))
     more = len(lines) - _MAX_NUMBERS
-    return f"line{'s' * (len(lines) > 1)} {shown}" + (f" and {more} more" if more > 0 else "")
+    return f"line{'s' * (len(lines) > 1)} {shown}" + (f" and {more:,} more" if more > 0 else "")
+
+
+def shown(text: str) -> str:
+    """A line in quotes; a long one is cut."""
+    return json.dumps(text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "…", ensure_ascii=False)

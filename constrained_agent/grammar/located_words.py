@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
 from constrained_agent.grammar import ways
 from constrained_agent.grammar.expected import Expected
 from constrained_agent.grammar.likeness import nearest
-from constrained_agent.grammar.located_place import ADD, MOVE, NAMING, Here, Spot, numbers
+from constrained_agent.grammar.located import MAX_NEW_FILES
+from constrained_agent.grammar.located_place import ADD, MOVE, NAMING, Here, Spot, numbers, shown
 from constrained_agent.grammar.progress import Adding, Between, Header, InHunk
 
 _END, _END_OF_FILE = "*** End Patch", "*** End of File\n"
 _MAX_NAMES = 5
-_MAX_TEXT = 120  # characters of a line in a message
 
 
 def expected_here(here: Here) -> list[Expected]:
@@ -49,8 +48,8 @@ def _conditions(here: Here, spot: Spot) -> Iterator[Expected]:
     state = here.progress.state_of(spot.hunk)
     if here.fixed:
         both, example = ('"@@" or "***"', b"@@") if here.has_next_hunk else ('"***"', b"***")
-        where = f" ({_span(spot)})" if spot.n_old else ""
-        yield Expected("rule", f"{both}: the old lines fix one place{where}", 2, example)
+        why = f"the old lines fix one place ({_span(spot)})" if spot.n_old else f"{spot.path} is empty"
+        yield Expected("rule", f"{both}: {why}", 2, example)
     if not spot.hunk.changed and spot.n_old:
         yield Expected("rule", "a change: a hunk needs a + or - line", 2, b"+")
     if state.end is None and state.next and spot.hunk.changed:
@@ -75,9 +74,9 @@ def _old_lines(here: Here, spot: Spot, begun: bytes) -> Iterator[Expected]:
         text = file.automaton.texts[number]
         if spot.hunk.behind < file.automaton.states[target].room and text.encode().startswith(begun):
             places[text] = []
-    for end in spot.in_order:
-        if end < len(spot.lines) and spot.lines[end] in places:
-            places[spot.lines[end]].append(end)
+    for number, text in spot.next_lines:
+        if text in places:
+            places[text].append(number - 1)
     ordered = sorted(places, key=lambda text: places[text][:1])
     wrong = _wrong_line(here)
     for text in ordered if wrong is None else nearest(ordered, wrong):
@@ -98,12 +97,13 @@ def _wrong_line(here: Here) -> str | None:
 
 def _line_in_words(spot: Spot, text: str, ends: Sequence[int]) -> str:
     """One line of the file: after which line it stands, or which it is."""
-    shown = json.dumps(text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "…", ensure_ascii=False)
     if spot.n_old:
-        return f"a line of {spot.path} that follows {numbers(ends) if ends else 'the old lines'}: {shown}"
+        return (
+            f"a line of {spot.path} that follows {numbers(ends) if ends else 'the old lines'}: {shown(text)}"
+        )
     below = f" below line {spot.hunk.start}" if spot.hunk.start else ""
     which = f" ({numbers([end + 1 for end in ends])})" if ends else ""
-    return f"a line of {spot.path}{below}: {shown}{which}"
+    return f"a line of {spot.path}{below}: {shown(text)}{which}"
 
 
 def _controls(here: Here) -> Iterator[str]:
@@ -123,7 +123,8 @@ def _controls(here: Here) -> Iterator[str]:
             yield _END_OF_FILE
         if not here.fixed:
             return
-    yield ADD
+    if here.n_new < MAX_NEW_FILES:
+        yield ADD
     if here.folder.beginning(b"", here.named):
         yield from NAMING
     if not (isinstance(place, Between) and place.first):
