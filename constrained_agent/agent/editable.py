@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from constrained_agent.errors import PatchError
-from constrained_agent.grammar.located import Editable, OfferedFile
-from constrained_agent.grammar.newpaths import NewPaths
+from constrained_agent.grammar.located.newpaths import NewPaths
+from constrained_agent.grammar.located.offer import Editable, OfferedFile
 from constrained_agent.patch.textfile import decode
 from constrained_agent.tools.names import Taken
 from constrained_agent.tools.reads import Reading

@@ -27,7 +27,7 @@ from constrained_agent.agent.values import RunResult, Settings
 from constrained_agent.agent.watch import NoWatcher, Watcher
 from constrained_agent.errors import BudgetError, DecodeError, GrammarError, PromptTooLongError
 from constrained_agent.grammar.answers import Fault
-from constrained_agent.grammar.located import Editable, left_out
+from constrained_agent.grammar.located.offer import Editable, left_out
 from constrained_agent.grammar.patches import longest_added_run
 from constrained_agent.messages import ToolCall, ToolResult, Usage
 from constrained_agent.tools.registry import Tools
@@ -52,7 +52,10 @@ _LONG_RUN_NOTE = (
     "note: the patch came to the limit of {n} added lines in a row. If more was meant, send the rest as "
     "another patch."
 )
-_LOST_NOTE = "What you read of {paths} no longer holds, or too much was read since. Before you edit it, read it once more."
+_LOST_NOTE = (
+    "What you read of {paths} no longer holds, or too much was read since. "
+    "Before you edit it, read it once more."
+)
 _INTERRUPTED = "error: interrupted by the person before it was finished"
 _EMPTY_NOTE = "Your answer was empty. Go on with a tool call, or say in words what you did."
 
@@ -170,7 +173,8 @@ class Agent:
             return None
         offered = editable(self._tools, renames=self._settings.prompt_size == "full")
         readable = {file.path for file in offered.files} - set(left_out(offered))
-        if lost := sorted(self._readable - readable):
+        standing = offered.new_paths.files  # what a patch of the run itself took away needs no word
+        if lost := sorted(path for path in self._readable - readable if path in standing):
             self._note(_LOST_NOTE.format(paths=", ".join(lost)))
         self._readable = readable
         return offered

@@ -47,7 +47,8 @@ _START_WITH_HEADER = """\
 `@@`, or with `@@ ` and a line above the change (such as its `def` or `class` line) where the same lines stand more \
 than once"""
 
-_START_BARE = "`@@` alone, and has enough lines that together they stand only once in the file"
+_START_BARE = """\
+`@@` alone, names a file that you have read, and has enough lines that together they stand only once in the file"""
 
 _PATCH_COMPACT = """\
 {name} changes files. Before each line: `-` old line, `+` new line, blank for a line that stays:

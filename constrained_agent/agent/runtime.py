@@ -11,9 +11,10 @@ from constrained_agent.grammar import patches, toolcalls
 from constrained_agent.grammar.answers import AnswerReader
 from constrained_agent.grammar.deepstack import started
 from constrained_agent.grammar.endings import ClosableMatcher, closable
-from constrained_agent.grammar.located import MAX_FILES, MAX_LINES, Editable, locate
+from constrained_agent.grammar.located.offer import MAX_FILES, MAX_LINES, Editable, left_out, locate
+from constrained_agent.grammar.located.placing import PlacingMatcher, compile_patch
+from constrained_agent.grammar.located.rules import written
 from constrained_agent.grammar.matcher import EngineTokenizer
-from constrained_agent.grammar.placing import PlacingMatcher, compile_patch
 from constrained_agent.grammar.sources import Grammar
 from constrained_agent.grammar.toolcalls import Markers
 from constrained_agent.messages import ToolSpec
@@ -123,7 +124,7 @@ class Runtime:
         if editable is not None:
             located = locate(editable, max_added_lines=max_added_lines, can_spell=self.tokenizer.can_spell)
         turn = toolcalls.turn_grammar(tools, choice, self.markers, thinking=thinking)
-        key = (turn.text, max_added_lines, located.rules if located else "")
+        key = (turn.text, max_added_lines, written(located) if located else "")
         if key in self._compiled:
             return self._compiled[key].fresh()
         made = toolcalls.compile_turn(
@@ -143,15 +144,19 @@ class Runtime:
         return made.fresh()
 
     def patch_constraint(self, editable: Editable, max_added_lines: int) -> Future[Constraint]:
-        """The constraint of a text that is one located patch, compiled while the caller goes on."""
+        """The constraint of a text that is one located patch, compiled while the caller goes on.
+
+        Raises:
+            UserError: the files are too many or too large.
+        """
+        if too_many := left_out(editable):
+            raise UserError(
+                f"{', '.join(too_many)}: too much to edit at once; name fewer files "
+                f"(at most {MAX_FILES} files, {MAX_LINES:,} lines of them in all)"
+            )
 
         def compiled() -> Constraint:
             located = locate(editable, max_added_lines=max_added_lines, can_spell=self.tokenizer.can_spell)
-            if located.left_out:
-                raise UserError(
-                    f"{', '.join(located.left_out)}: too much to edit at once; name fewer files "
-                    f"(at most {MAX_FILES} files, {MAX_LINES:,} lines of them in all)"
-                )
             made = compile_patch(self._engine, located)
             made.warm()
             return made

@@ -10,7 +10,7 @@ from constrained_agent.decode.generate import Generation, generate
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.decode.steps import OnTokens, Thinking
 from constrained_agent.grammar.answers import Answer, AnswerReader
-from constrained_agent.grammar.located import Editable
+from constrained_agent.grammar.located.offer import Editable
 from constrained_agent.grammar.patches import MAX_ADDED_LINES
 from constrained_agent.messages import ToolSpec, Usage
 

@@ -14,7 +14,8 @@ from constrained_agent.cli import check_view, tools_file
 from constrained_agent.cli.check_view import Language
 from constrained_agent.cli.setup import one_at_most
 from constrained_agent.errors import GrammarError, UserError
-from constrained_agent.grammar import located_prefix, prefix, sources
+from constrained_agent.grammar import prefix, sources
+from constrained_agent.grammar.located import prefix as located_prefix
 from constrained_agent.grammar.toolcalls import Markers, turn_grammar
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from itertools import islice
 
 from constrained_agent.agent.editable import editable
 from constrained_agent.errors import PatchError
-from constrained_agent.grammar import quoting
-from constrained_agent.grammar.likeness import sharing_most
-from constrained_agent.grammar.located import MAX_FILES
-from constrained_agent.grammar.located_prefix import Tree
+from constrained_agent.grammar.located import quoting
+from constrained_agent.grammar.located.likeness import sharing_most
+from constrained_agent.grammar.located.offer import MAX_FILES
+from constrained_agent.grammar.located.prefix import Tree
 from constrained_agent.patch.nearest import near_names
 from constrained_agent.patch.textfile import decode
 from constrained_agent.tools import names

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from constrained_agent.grammar import tokens, trace
 from constrained_agent.grammar.expected import Expected
-from constrained_agent.grammar.located_prefix import Tree
+from constrained_agent.grammar.located.prefix import Tree
 from constrained_agent.grammar.matcher import Vocabulary
 from constrained_agent.grammar.prefix import Report
 from constrained_agent.grammar.sources import Grammar

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from constrained_agent.agent.runtime import Runtime
     from constrained_agent.decode.generate import Generation
     from constrained_agent.decode.needs import Constraint
-    from constrained_agent.grammar.located import Editable
+    from constrained_agent.grammar.located.offer import Editable
 
 
 @dataclass(frozen=True, slots=True)

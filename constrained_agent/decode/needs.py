@@ -63,6 +63,10 @@ class Constraint(Protocol):
     @property
     def stopped(self) -> bool: ...
 
+    @property
+    def copying(self) -> bool:
+        """Whether the text is copied from somewhere at this point, and may repeat as that does."""
+
     def bitmask(self) -> NDArray[np.int32]:
         """(ceil(vocab_size / 32),) int32, bit 1 = allowed; end ids only where accepting."""
 
@@ -89,6 +93,7 @@ class Unconstrained:
 
     accepting = False
     stopped = False
+    copying = False
 
     def __init__(self, vocab_size: int, end_ids: Collection[int]) -> None:
         self.vocab_size, self.end_ids = vocab_size, end_ids

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from constrained_agent.decode import mask
 from constrained_agent.decode.needs import Constraint, Model
-from constrained_agent.decode.repetition import repeats
+from constrained_agent.decode.repetition import LOOKED_BACK, repeats
 from constrained_agent.decode.sampling import Sampling, sample
 from constrained_agent.errors import DeadEndError
 
@@ -89,6 +89,7 @@ class Steps:
     end_token: int | None = None
     thinking_cut: bool = False
     model_steps: int = 0
+    n_copied: int = 0  # tokens up to the last copied one
     mask_us: list[float] = field(default_factory=list)
 
     def loop(self, last_prompt_id: int) -> StopReason:
@@ -112,13 +113,19 @@ class Steps:
             self._settle(drawn.ahead, [drawn.token], drawn.forced)
             if self.constraint.stopped:
                 return "complete"
-            repeating = repeats(self.tokens, self.blank_ids)
+            repeating = self._repeats()
             forced = [*drawn.forced, *self._end_thinking(at_once=repeating)]
             if repeating and forced == drawn.forced:
                 return self.close("repetition")
             if len(self.tokens) < self.max_tokens:
                 logits = self._advance(drawn, forced)
         return "length"
+
+    def _repeats(self) -> bool:
+        """Whether the model goes round in circles; what it copies does not count."""
+        if self.constraint.copying:
+            self.n_copied = len(self.tokens)
+        return repeats(self.tokens[max(self.n_copied, len(self.tokens) - LOOKED_BACK) :], self.blank_ids)
 
     def _draw(self, logits: mx.array, key: mx.array) -> _Drawn | None:
         """Draw a token after which a whole text still fits into the budget; None where none was drawn.

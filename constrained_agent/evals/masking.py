@@ -19,7 +19,8 @@ from constrained_agent.evals.corpus import Edit
 from constrained_agent.evals.teacher import Walk, walk
 from constrained_agent.grammar import patches
 from constrained_agent.grammar.deepstack import started
-from constrained_agent.grammar.located import Editable, OfferedFile, patch_grammar
+from constrained_agent.grammar.located.offer import Editable, OfferedFile
+from constrained_agent.grammar.located.rules import patch_grammar
 from constrained_agent.grammar.matcher import EngineTokenizer, Matcher
 from constrained_agent.grammar.sources import Grammar
 from constrained_agent.patch import parse, plan, render

@@ -47,6 +47,11 @@ class ClosableMatcher(Matcher):
         self._unread: list[int] = []
         self._searched = False
 
+    @property
+    def copying(self) -> bool:
+        """Whether the text comes from elsewhere at this point; no grammar alone says so."""
+        return False
+
     def consume(self, tokens: Sequence[int]) -> None:
         """Move on by tokens that were written.
 

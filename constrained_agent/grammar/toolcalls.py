@@ -14,8 +14,9 @@ from typing import Any
 
 from constrained_agent.errors import GrammarError, UserError
 from constrained_agent.grammar import endings, matcher, patches, sources
-from constrained_agent.grammar.located import LocatedPatches
-from constrained_agent.grammar.placing import SPECIAL, Frame, PlacingMatcher
+from constrained_agent.grammar.located.offer import LocatedPatches
+from constrained_agent.grammar.located.placing import SPECIAL, Frame, PlacingMatcher
+from constrained_agent.grammar.located.rules import written
 from constrained_agent.grammar.sources import Grammar
 from constrained_agent.messages import ToolSpec
 
@@ -113,7 +114,7 @@ def compile_turn(
     try:
         if located is None or not patch_tools:
             return endings.closable(tokenizer, grammar)
-        placed = turn_grammar(tools, choice, markers, thinking=thinking, patch_rules=located.rules)
+        placed = turn_grammar(tools, choice, markers, thinking=thinking, patch_rules=written(located))
         frame = patch_frame(markers, patch_tools[0])
         return PlacingMatcher(tokenizer, placed, located, ends_of=grammar, frame=frame)
     except GrammarError:

@@ -12,6 +12,9 @@ from constrained_agent.patch.diff import FilePlan, LineChange
 from constrained_agent.patch.textfile import count_lines
 from constrained_agent.tools.rooted import digest
 
+_MAX_RANGES = 64
+"""Of one file: older ones are forgotten."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -20,8 +23,8 @@ class Reading:
     Attributes:
         path: relative to the root, `/` between its parts, links resolved.
         content: all of its bytes, those that were not shown included.
-        ranges: the lines that were shown, 0-based and counted as `textfile.decode` does; sorted, none is empty
-            and no two touch. None at all for an empty file.
+        ranges: the lines that were shown, 0-based and counted as `textfile.decode` does; the latest last. None is
+            empty, and none lies within a later one. None at all for an empty file.
     """
 
     path: str
@@ -75,7 +78,7 @@ class Reads:
         before = self._seen.pop(path, None)
         stamp = digest(content)
         known = before.ranges if before is not None and before.digest == stamp else ()
-        self._seen[path] = Seen(stamp, _merged([*known, shown]))
+        self._seen[path] = Seen(stamp, _kept([*known, shown]))
 
     def refresh(self, files: Sequence[tuple[FilePlan, Route]]) -> None:
         """Take in a patch of the run itself that has landed.
@@ -96,7 +99,7 @@ class Reads:
         if file.new is None:
             return None
         if file.old is None:
-            return Seen(digest(file.new), _merged([_all_lines(file.new)]))
+            return Seen(digest(file.new), _kept([_all_lines(file.new)]))
         before = self._seen.get(route.source)
         if before is None or before.digest != digest(file.old):
             return None
@@ -116,29 +119,41 @@ def carried(ranges: Iterable[range], changes: Sequence[LineChange]) -> tuple[ran
         changes: in file order, as a plan names them.
 
     Returns:
-        Seen lines of the new file; sorted, none is empty and no two touch.
+        Seen lines of the new file in the same order, those that the change wrote last.
     """
-    found = [range(change.new_start, change.new_end) for change in changes]
     # Between two changes lie lines that stayed; they all moved by as much.
     starts = [0, *(change.old_end for change in changes)]
     shifts = [0, *(change.new_end - change.old_end for change in changes)]
+    found = []
     for seen in ranges:
+        pieces = [range(c.new_start, c.new_end) for c in changes if seen.start <= c.old_start <= seen.stop]
         for i in range(bisect.bisect_right(starts, seen.start) - 1, len(starts)):
             if starts[i] >= seen.stop:
                 break
             end = min(seen.stop, changes[i].old_start) if i < len(changes) else seen.stop
-            found.append(range(max(seen.start, starts[i]) + shifts[i], end + shifts[i]))
-    return _merged(found)
+            pieces.append(range(max(seen.start, starts[i]) + shifts[i], end + shifts[i]))
+        found += _merged(pieces)
+    return _kept([*found, *(range(change.new_start, change.new_end) for change in changes)])
 
 
-def _merged(ranges: Iterable[range]) -> tuple[range, ...]:
+def _kept(ranges: Iterable[range]) -> tuple[range, ...]:
+    """Without empty ranges and those within a later one, and not more than a few dozen."""
+    kept: list[range] = []
+    for lines in ranges:
+        kept = [old for old in kept if not (lines.start <= old.start and old.stop <= lines.stop)]
+        if lines:
+            kept.append(lines)
+    return tuple(kept[-_MAX_RANGES:])
+
+
+def _merged(ranges: Iterable[range]) -> list[range]:
     found: list[range] = []
     for lines in sorted((lines for lines in ranges if lines), key=lambda lines: lines.start):
         if found and lines.start <= found[-1].stop:
             found[-1] = range(found[-1].start, max(found[-1].stop, lines.stop))
         else:
             found.append(lines)
-    return tuple(found)
+    return found
 
 
 def _all_lines(content: bytes) -> range:

@@ -121,13 +121,16 @@ class Workspace:
 
         Cost: reads each file once, 1 ms for 1 MB.
         """
-        found = []
+        found: dict[Hashable, Reading] = {}
         for real, seen in self._reads.items():
             path = self._relative(real)
-            content = self._on_disk(path) if names.is_spelled_in_patches(path) else None
+            content = self._on_disk(path) if self._is_named(path) else None
             if content is not None and digest(content) == seen.digest:
-                found.append(Reading(path, content, seen.ranges))
-        return found
+                # Of several hard links the last one counts: a patch may change a file under one name only.
+                identity = self._identity(path)
+                found.pop(identity, None)
+                found[identity] = Reading(path, content, seen.ranges)
+        return list(found.values())
 
     def taken(self) -> Taken:
         """What a new file must not be named, at this moment.
@@ -231,6 +234,13 @@ class Workspace:
             bad = error.errno in (errno.ELOOP, errno.ENAMETOOLONG)
             reason = f"the file cannot be read: {error.strerror}"
             raise PatchError("bad_path" if bad else "write_failed", reason, path=path) from error
+
+    def _is_named(self, path: str) -> bool:
+        """Whether a patch can name an existing file by this path."""
+        try:
+            return names.is_spelled_in_patches(path) and self.resolve(path) == self.root / path
+        except PatchError:
+            return False
 
     def _on_disk(self, path: str) -> bytes | None:
         """A regular file's bytes, None for anything else; no link is followed."""

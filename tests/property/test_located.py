@@ -12,28 +12,24 @@ import random
 import pytest
 
 from constrained_agent.errors import PatchError
-from constrained_agent.grammar import located as located_module
-from constrained_agent.grammar import sources, ways
-from constrained_agent.grammar.located import Editable, LocatedPatches, OfferedFile, locate
+from constrained_agent.grammar import sources
+from constrained_agent.grammar.located import offer as located_module
+from constrained_agent.grammar.located import ways
+from constrained_agent.grammar.located.newpaths import NewPaths
+from constrained_agent.grammar.located.offer import Editable, LocatedPatches, OfferedFile, locate
+from constrained_agent.grammar.located.progress import Progress
+from constrained_agent.grammar.located.rules import grammar
 from constrained_agent.grammar.matcher import Matcher, byte_tokenizer
-from constrained_agent.grammar.newpaths import NewPaths
-from constrained_agent.grammar.progress import Landed, Progress
 from constrained_agent.patch import format as patch_format
 from constrained_agent.patch.derive import derive
 from constrained_agent.patch.plan import Plan, plan
 from constrained_agent.patch.textfile import TextFile, decode, encode
+from tests.located_trees import NASTY, landed, spans
 
 N_WALKS = int(os.environ.get("LOCATED_WALKS", "120"))
 TOKENS = byte_tokenizer(["<|im_end|>", "</tool_call>"])
 STRICT = Matcher(TOKENS, sources.load("apply_patch_strict"))
 
-# Lines that have broken parsers, shells, terminals, templates and grammars.
-NASTY = [
-    "", " ", "\t", "x", "  x", "x  ", 'a "b" c', "a\\nb", "\\", "'", "/", "é", "e\u0301", "a\rb", "\r",
-    "\x0c", "\x1b[0m",
-    "\u2028", "\u0085", "\ufeff", "\u200b", "*** End Patch", "*** Update File: a.py", "@@", "+x", "-x", "</tool_call>",
-    "<|im_end|>", "😀", "文", "{{ x }}", "%if true", "// c", "| y", "\x7f", "a" * 300, '\u201cx\u201d', "\ufffd",
-]  # fmt: skip
 ENDINGS = ["\n", "\n", "\n", "\r\n"]
 
 
@@ -71,7 +67,7 @@ class Tree:
             ),
             max_added_lines=max_added_lines,
         )
-        self.matcher = Matcher(TOKENS, self.located.grammar())
+        self.matcher = Matcher(TOKENS, grammar(self.located))
 
     def plan(self, text: str) -> Plan:
         return plan(patch_format.parse(text, lenient=False).patch, self.files.get)
@@ -117,26 +113,7 @@ def test_what_is_finished_applies_where_it_was_meant(seed: int) -> None:
         if error.kind == "no_change":  # which no grammar can see
             return
         raise
-    landed = list(progress.landed())
-    assert [mark for file in planned.files for mark in spans(file.path, text, tree)] == landed
-
-
-def spans(path: str, text: str, tree: Tree) -> list[Landed]:
-    """Where the patch engine puts the hunks of one file."""
-    from constrained_agent.patch.locate import Place, Searcher
-    from constrained_agent.patch.sections import UpdateFile
-
-    found = []
-    after = 0
-    for section in patch_format.parse(text).patch.sections:
-        if isinstance(section, UpdateFile) and section.path == path:
-            searcher = Searcher(decode(tree.files[path], path).texts, section.hunks)
-            for hunk in section.hunks:
-                place = searcher.locate(hunk, after)
-                assert isinstance(place, Place)
-                after = place.start + len(hunk.old())
-                found.append(Landed(path, place.start, after))
-    return found
+    assert landed(planned, text, tree.files) == list(progress.landed())
 
 
 @pytest.mark.parametrize("seed", range(N_WALKS))
@@ -163,7 +140,7 @@ def test_a_hunk_ends_where_its_old_lines_fix_one_place_and_only_there(seed: int)
     rng = random.Random(20_000 + seed)
     lines = random_lines(rng)
     located = locate(Editable([OfferedFile("a", lines)]))
-    matcher = Matcher(TOKENS, located.grammar())
+    matcher = Matcher(TOKENS, grammar(located))
     for _ in range(20):
         start = rng.randint(0, len(lines))
         run = lines[start : start + rng.randint(0, 5)]
@@ -216,7 +193,8 @@ def test_windows_of_large_files_name_places_of_the_whole_file(
     rng = random.Random(40_000 + seed)
     monkeypatch.setattr(located_module, "MAX_LINES", 12)
     monkeypatch.setattr(located_module, "MAX_STATES", rng.choice([6, 40]))
-    monkeypatch.setattr(located_module, "_MARGINS", (1, 3))
+    monkeypatch.setattr(located_module, "_MARGIN", 1)
+    monkeypatch.setattr(located_module, "_MAX_ONWARD", rng.choice([0, 4, 50]))
     tree = Tree(rng)
     lines = [line for _ in range(6) for line in random_lines(rng)]
     tree.files = {"big.py": as_bytes(rng, lines)}
@@ -224,7 +202,7 @@ def test_windows_of_large_files_name_places_of_the_whole_file(
     start = rng.randrange(len(lines) + 1)
     offered = OfferedFile("big.py", lines, [range(start, min(len(lines), start + 5))])
     tree.located = locate(Editable([offered], NewPaths(frozenset(tree.files))))
-    matcher = Matcher(TOKENS, tree.located.grammar())
+    matcher = Matcher(TOKENS, grammar(tree.located))
     for _ in range(3):
         data, progress = walk(rng, matcher, tree.located)
         try:
@@ -233,4 +211,4 @@ def test_windows_of_large_files_name_places_of_the_whole_file(
             if error.kind != "no_change":
                 raise
             continue
-        assert spans("big.py", data.decode(), tree) == list(progress.landed())
+        assert spans("big.py", data.decode(), tree.files) == list(progress.landed())

@@ -15,12 +15,20 @@ from pathlib import Path
 import pytest
 
 from constrained_agent.cli.check_root import Root
-from constrained_agent.grammar import located_prefix, quoting, ways
-from constrained_agent.grammar.located import MAX_ADDED_LINES, Editable, LocatedPatches, OfferedFile, locate
+from constrained_agent.grammar.located import prefix as located_prefix
+from constrained_agent.grammar.located import quoting, ways
+from constrained_agent.grammar.located.newpaths import NewPaths
+from constrained_agent.grammar.located.offer import (
+    MAX_ADDED_LINES,
+    Editable,
+    LocatedPatches,
+    OfferedFile,
+    locate,
+)
+from constrained_agent.grammar.located.progress import Progress
+from constrained_agent.grammar.located.rules import grammar
 from constrained_agent.grammar.matcher import Matcher, byte_tokenizer
-from constrained_agent.grammar.newpaths import NewPaths
 from constrained_agent.grammar.prefix import Report
-from constrained_agent.grammar.progress import Progress
 from constrained_agent.patch.textfile import decode
 
 N_WALKS = int(os.environ.get("LOCATED_PREFIX_WALKS", "25"))
@@ -68,7 +76,7 @@ class Tree:
         self.located: LocatedPatches = locate(
             Editable(offered, NewPaths(frozenset(paths), frozenset(above))), max_added_lines=MAX_ADDED_LINES
         )
-        self.matcher = Matcher(TOKENS, self.located.grammar())
+        self.matcher = Matcher(TOKENS, grammar(self.located))
 
     def report(self, data: bytes) -> Report:
         return located_prefix.check(data, Root(str(self.folder)).tree(data), max_expected=None)

@@ -70,6 +70,30 @@ def test_a_change_from_outside_needs_a_new_read(tiny_runtime, root):
     assert "def c():" in (root / "m.py").read_text()
 
 
+def test_what_has_to_be_read_again_is_said(tiny_runtime, root):
+    change = call("exec_command", command="echo '# end' >> m.py")
+    run = agent(tiny_runtime, root, [READ, change, "Done."])
+    run.run()
+    assert "no longer holds" in run.prompt_text(2)
+    assert "m.py" in run.prompt_text(2).rpartition("no longer holds")[0].rpartition("What you read")[2]
+
+
+def test_what_the_run_itself_took_away_needs_no_word(tiny_runtime, root):
+    run = agent(tiny_runtime, root, [READ, patch_call("*** Delete File: m.py\n"), "Done."])
+    assert run.run().changed_files == ("m.py",)
+    assert "no longer holds" not in run.prompt_text(2)
+
+
+def test_copied_lines_are_no_loop(tiny_runtime, root):
+    (root / "t.py").write_text("T = [\n" + "    0,\n" * 60 + "]\n")
+    body = "*** Update File: t.py\n@@\n T = [\n" + "     0,\n" * 30 + "+    1,\n"
+    run = agent(
+        tiny_runtime, root, [call("read_file", path="t.py"), patch_call(body), "Done."], max_tokens=600
+    )
+    assert run.run().changed_files == ("t.py",)
+    assert (root / "t.py").read_text().index("1") == len("T = [\n" + "    0,\n" * 30 + "    ")
+
+
 def test_a_new_file_is_not_written_over_an_old_one(tiny_runtime, root):
     run = agent(tiny_runtime, root, [patch_call("*** Add File: other.py\n+y = 2\n"), "Done."])
     result = run.run()
@@ -112,7 +136,11 @@ def test_generate_edit_writes_a_patch_that_git_like_apply_takes(tiny_runtime, ro
     assert written.strip() == patch
     assert "def b():" in runtime.tokenizer.decode(runtime.session.prompts[0])
     done = subprocess.run(
-        [sys.executable, "-m", "constrained_agent", "patch", "-"], input=written, text=True, capture_output=True, check=False
+        [sys.executable, "-m", "constrained_agent", "patch", "-"],
+        input=written,
+        text=True,
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert (root / "m.py").read_text() == CODE[:-2] + "2\n"

@@ -13,8 +13,8 @@ import pytest
 
 from constrained_agent.cli.check_root import Root
 from constrained_agent.errors import UserError
-from constrained_agent.grammar import located_prefix
-from constrained_agent.grammar.located import MAX_ADDED_LINES, MAX_FILES, MAX_LINES, MAX_NEW_FILES
+from constrained_agent.grammar.located import prefix as located_prefix
+from constrained_agent.grammar.located.offer import MAX_ADDED_LINES, MAX_FILES, MAX_LINES, MAX_NEW_FILES
 from constrained_agent.grammar.prefix import Report
 
 KEYS = {"status", "valid_bytes", "valid_chars", "line", "column", "found", "expected", "forced", "completion"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from constrained_agent.grammar import quoting
-from constrained_agent.grammar.likeness import nearest, sharing_most
-from constrained_agent.grammar.quoting import Section
+from constrained_agent.grammar.located import quoting
+from constrained_agent.grammar.located.likeness import nearest, sharing_most
+from constrained_agent.grammar.located.quoting import Section
 
 TEXT = """*** Begin Patch
 *** Update File: a

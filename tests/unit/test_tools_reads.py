@@ -35,7 +35,20 @@ def test_carried(
     seen: list[tuple[int, int]], changes: list[tuple[int, int, int, int]], expected: list[tuple[int, int]]
 ) -> None:
     ranges = carried([range(*pair) for pair in seen], [LineChange(*change) for change in changes])
-    assert [(lines.start, lines.stop) for lines in ranges] == expected
+    assert {line for lines in ranges for line in lines} == {
+        line for pair in expected for line in range(*pair)
+    }
+
+
+def test_the_latest_comes_last() -> None:
+    ranges = carried([range(8, 9), range(3)], [LineChange(5, 5, 5, 6)])
+    assert ranges == (range(9, 10), range(3), range(5, 6))
+    reads = Reads()
+    for lines in (range(3), range(7, 9), range(1, 2), range(4)):
+        reads.add(PATH, b"x\n" * 10, lines)
+    seen = reads.get(PATH)
+    assert seen is not None
+    assert seen.ranges == (range(7, 9), range(4))
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,13 @@ class State:
         next: number of a line's text to the state after it; all lines that lead to a place that can be named.
         end: how many lines of the file lie before the end of the run, if it stands in the file only once.
         at_end: the run is the last lines of the file.
-        room: the latest end of a run from which a nameable place can still be reached. A run that ends later
-            is too late.
+        latest_end: the latest end of a run here from which a nameable place can still be reached.
     """
 
     next: Mapping[int, int]
     end: int | None
     at_end: bool
-    room: int
+    latest_end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,23 @@ def build(lines: Sequence[str], spoken: Iterable[int], max_states: int) -> LineA
     full = _SuffixAutomaton(sequence)
     kept = full.reachable(spoken, max_states)
     return LineAutomaton(tuple(numbers), _pruned(full, kept, len(lines)), len(lines))
+
+
+def alone(lines: Sequence[str], stop: int, at_most: int) -> int:
+    """How far down the file the run from line `stop - 1` on must go to be the only one of its kind.
+
+    Returns:
+        0-based, behind its last line; `stop` itself where `at_most` lines more do not suffice.
+    """
+    if stop == 0:
+        return 0
+    others = [i + 1 for i, line in enumerate(lines) if line == lines[stop - 1] and i != stop - 1]
+    for end in range(stop, min(len(lines), stop + at_most)):
+        if not others:
+            return end
+        shift = end - stop
+        others = [i for i in others if i + shift < len(lines) and lines[i + shift] == lines[end]]
+    return stop if others and stop + at_most < len(lines) else min(len(lines), stop + at_most)
 
 
 class _SuffixAutomaton:
@@ -137,27 +153,27 @@ class _SuffixAutomaton:
 
 def _pruned(full: _SuffixAutomaton, kept: Mapping[int, Mapping[int, int]], n_lines: int) -> tuple[State, ...]:
     """The kept states from which a place can be named, numbered in the order of `kept`."""
-    room: dict[int, int] = {}
+    latest: dict[int, int] = {}
     for state in sorted(
         kept, key=full.length.__getitem__, reverse=True
     ):  # a transition leads to a longer run
         is_place = state != ROOT or n_lines == 0
-        rooms = [room[target] - 1 for target in kept[state].values() if target in room]
+        ends = [latest[target] - 1 for target in kept[state].values() if target in latest]
         if is_place and full.count[state] == 1:
-            rooms.append(full.last_end[state])
+            ends.append(full.last_end[state])
         if is_place and state in full.at_end:
-            rooms.append(n_lines)
-        if rooms:
-            room[state] = max(rooms)
-    if ROOT not in room:
+            ends.append(n_lines)
+        if ends:
+            latest[state] = max(ends)
+    if ROOT not in latest:
         return ()
-    number = {state: i for i, state in enumerate(state for state in kept if state in room)}
+    number = {state: i for i, state in enumerate(state for state in kept if state in latest)}
     return tuple(
         State(
             next={line: number[target] for line, target in kept[state].items() if target in number},
             end=_end(full, state, n_lines),
             at_end=state in full.at_end and (state != ROOT or n_lines == 0),
-            room=room[state],
+            latest_end=latest[state],
         )
         for state in number
     )

@@ -1,6 +1,6 @@
 """The prefix checker for located patches: as `grammar.prefix`, with the words of files and lines.
 
-The engine walks the text; `grammar.progress` says where in which file that led, and `grammar.located_words` what a
+The engine walks the text; `located.progress` says where in which file that led, and `located.words` what a
 person can do there. One rule the engine cannot keep, and it is kept here: a patch makes no path twice.
 """
 
@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from constrained_agent.grammar import patches, prefix, ways
+from constrained_agent.grammar import patches, prefix
 from constrained_agent.grammar.cursor import Cursor
 from constrained_agent.grammar.expected import Expected, expected_next
-from constrained_agent.grammar.located import LocatedPatches
-from constrained_agent.grammar.located_hints import hint
-from constrained_agent.grammar.located_place import Folder, place
-from constrained_agent.grammar.located_words import expected_here
+from constrained_agent.grammar.located import rules, ways
+from constrained_agent.grammar.located.hints import hint
+from constrained_agent.grammar.located.offer import LocatedPatches
+from constrained_agent.grammar.located.place import Folder, place
+from constrained_agent.grammar.located.progress import Begin, Progress
+from constrained_agent.grammar.located.words import expected_here
 from constrained_agent.grammar.matcher import Matcher
 from constrained_agent.grammar.prefix import MAX_EXPECTED, Report
-from constrained_agent.grammar.progress import Begin, Progress
 from constrained_agent.grammar.sources import Grammar
 from constrained_agent.grammar.walk import byte_matcher, feed, guarded
 
@@ -45,7 +46,7 @@ class Tree:
     def grammar(self) -> Grammar:
         """The language; as in the other patch grammars, a newline may follow the end."""
         name = f"located patch of files {self.folder.where}"
-        return Grammar(name, "lark", f'start: {patches.RULE} "\\n"?\n{self.located.rules}')
+        return Grammar(name, "lark", f'start: {patches.RULE} "\\n"?\n{rules.written(self.located)}')
 
 
 def check(data: bytes, tree: Tree, *, max_expected: int | None = MAX_EXPECTED) -> Report:

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from constrained_agent.grammar.automaton import ROOT
-from constrained_agent.grammar.progress import Header, InHunk, Progress
+from constrained_agent.grammar.located.automaton import ROOT
+from constrained_agent.grammar.located.progress import Header, InHunk, Progress
 
 ADD, MOVE = "*** Add File: ", "*** Move to: "
 NAMING = ("*** Update File: ", "*** Delete File: ")
@@ -101,7 +101,7 @@ class Here:
             return False
         automaton = self.progress.located.files[self.spot.hunk.file].automaton
         end = self.progress.state_of(self.spot.hunk).end
-        return end is not None and automaton.n_lines > 0 and end <= automaton.states[ROOT].room
+        return end is not None and automaton.n_lines > 0 and end <= automaton.states[ROOT].latest_end
 
     def path_found(self, key: str) -> str | None:
         """The path that the text has behind a key; None where the text ends with the place."""

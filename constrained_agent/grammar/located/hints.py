@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from constrained_agent.grammar.likeness import nearest
-from constrained_agent.grammar.located import MAX_ADDED_LINES, MAX_NEW_FILES
-from constrained_agent.grammar.located_place import ADD, MOVE, NAMING, Here, Spot, numbers, shown
-from constrained_agent.grammar.progress import Adding, Header
+from constrained_agent.grammar.located.likeness import nearest
+from constrained_agent.grammar.located.offer import MAX_ADDED_LINES, MAX_NEW_FILES
+from constrained_agent.grammar.located.place import ADD, MOVE, NAMING, Here, Spot, numbers, shown
+from constrained_agent.grammar.located.progress import Adding, Header
 
 
 def hint(here: Here) -> str:

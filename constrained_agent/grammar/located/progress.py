@@ -1,7 +1,7 @@
 """How far a text has come in a located patch: read along, line by line, beside the engine's own parser.
 
 The engine says what may come next, not where in which file the text is. This says it: for the way to the end
-(`grammar.ways`), for new files that a patch may not name twice, and for messages. Texts are those that the grammar
+(`located.ways`), for new files that a patch may not name twice, and for messages. Texts are those that the grammar
 of the same `LocatedPatches` accepts.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from constrained_agent.errors import MatcherError
-from constrained_agent.grammar.automaton import ROOT, State
-from constrained_agent.grammar.located import LocatedPatches
+from constrained_agent.grammar.located.automaton import ROOT, State
+from constrained_agent.grammar.located.offer import LocatedPatches
 
 END = b"*** End Patch"
 
@@ -96,6 +96,7 @@ class Progress:
         line: bytes of the line that is not whole yet.
         named: numbers of the files that sections have named.
         made: paths that are new.
+        copied: the last whole line was one of the file.
         hunks: those that are finished, in patch order.
     """
 
@@ -104,6 +105,7 @@ class Progress:
     line: bytes = b""
     named: frozenset[int] = frozenset()
     made: tuple[str, ...] = ()
+    copied: bool = False
     hunks: tuple[Landed, ...] = ()
 
     @property
@@ -115,6 +117,11 @@ class Progress:
     def ended(self) -> bool:
         """Whether the text has gone on behind the patch."""
         return isinstance(self.place, Ended)
+
+    @property
+    def copying(self) -> bool:
+        """Whether the text comes from the file here, so that it may repeat as the file does."""
+        return self.line.startswith((b" ", b"-")) or (not self.line and self.copied)
 
     @property
     def consistent(self) -> bool:
@@ -132,7 +139,9 @@ class Progress:
         *whole, rest = (self.line + data).split(b"\n")
         progress = self
         for line in whole:
-            progress = progress if progress.ended else progress._after(line.decode("utf-8"))
+            if not progress.ended:
+                copied = line.startswith((b" ", b"-"))
+                progress = replace(progress._after(line.decode("utf-8")), copied=copied)
         return replace(progress, line=rest)
 
     def state_of(self, hunk: InHunk) -> State:

@@ -12,7 +12,9 @@ from dataclasses import replace
 from itertools import count, islice, product
 from typing import NamedTuple
 
-from constrained_agent.grammar.progress import END, Begin, Between, Header, InHunk, Progress
+from constrained_agent.grammar.located.automaton import State
+from constrained_agent.grammar.located.offer import LocatedFile
+from constrained_agent.grammar.located.progress import END, Begin, Between, Header, InHunk, Progress
 
 _BEGIN = b"*** Begin Patch\n"
 _ADD, _MOVE = b"*** Add File: ", b"*** Move to: "
@@ -84,78 +86,88 @@ def _old_line(progress: Progress) -> bytes | None:
     if isinstance(place, Header):
         place = InHunk(place.file)
     assert isinstance(place, InHunk)
-    file = progress.located.files[place.file]
-    begun = progress.line[1:]
     removed = place.removed or progress.line.startswith(b"-")
-    steps = []
-    for number, target in progress.state_of(place).next.items():
-        text = file.automaton.texts[number].encode()
-        if text.startswith(begun) and place.behind < file.automaton.states[target].room:
-            steps.append(_Step(len(text), target, place.behind + 1, text[len(begun) :] + b"\n", None))
-    return _through_hunk(progress, replace(place, removed=removed), steps)
+    return _through_hunk(progress, replace(place, removed=removed), progress.line[1:])
 
 
 class _Step(NamedTuple):
-    """One more line on the way through a hunk.
+    """A place on the way through a hunk.
 
     Attributes:
-        n_bytes: of all lines up to this one.
-        state: after the line.
-        behind: lines of the file that are behind then.
-        line: its bytes, with the newline; without what stands in front.
-        before: the step before; None for the first, whose front is written already.
+        n_bytes: of the lines up to here.
+        state: of the automaton.
+        behind: lines of the file that are behind.
+        line: number of the last line's text; None at the start.
+        before: the step before.
     """
 
     n_bytes: int
     state: int
     behind: int
-    line: bytes
+    line: int | None
     before: _Step | None
 
 
-def _through_hunk(progress: Progress, hunk: InHunk, steps: list[_Step] | None = None) -> bytes | None:
+def _through_hunk(progress: Progress, hunk: InHunk, begun: bytes | None = None) -> bytes | None:
     """The way through old lines to a place that can be named.
 
+    What is left from each state is known but for the hunks before, which may shut out a line; so the search follows
+    the shortest ways alone, and looks at the next best one only where the best may not be the shortest (A*).
+
     Args:
-        steps: the lines that the text may be in; None at the start of a line.
+        begun: how the first line goes on from its front; None at the start of a line.
     """
     file = progress.located.files[hunk.file]
-    texts, states = file.automaton.texts, file.automaton.states
+    states = file.automaton.states
     order = count()
-    here = _Step(0, hunk.state, hunk.behind, b"", None)
-    heap = [(step.n_bytes, next(order), step) for step in ([here] if steps is None else steps)]
-    heapq.heapify(heap)
     seen: set[tuple[int, int]] = set()
+    heap: list[tuple[int, int, _Step, Iterator[tuple[int, int, int]]]] = []
+
+    def push_next(step: _Step, rest: Iterator[tuple[int, int, int]]) -> None:
+        """Put the best line that may follow a step in the queue, with those that may follow instead."""
+        first = begun if step.before is None else None
+        for n_bytes, line, to in rest:
+            if step.behind < states[to].latest_end and (first is None or file.data[line].startswith(first)):
+                onward = _Step(step.n_bytes + len(file.data[line]) + 2, to, step.behind + 1, line, step)
+                heapq.heappush(heap, (step.n_bytes + n_bytes, next(order), onward, rest))
+                return
+
+    here = _Step(0, hunk.state, hunk.behind, None, None)
+    if begun is None and _can_end(states[here.state]):
+        return _spelled(file, here, hunk, begun)
+    push_next(here, iter(file.onward[here.state]))
     while heap:
-        n_bytes, _, step = heapq.heappop(heap)
-        state = states[step.state]
-        if state.end is not None or state.at_end:
-            return _spelled(step, hunk) + (b"" if state.end is not None else _END_OF_FILE) + END
-        if (step.state, step.behind) in seen:
-            continue
-        seen.add((step.state, step.behind))
-        for number, target in state.next.items():
-            if step.behind < states[target].room:
-                longer = n_bytes + file.n_bytes[number] + 2
-                onward = _Step(longer, target, step.behind + 1, texts[number].encode() + b"\n", step)
-                heapq.heappush(heap, (longer, next(order), onward))
+        _, _, step, rest = heapq.heappop(heap)
+        if _can_end(states[step.state]):
+            return _spelled(file, step, hunk, begun)
+        if (step.state, step.behind) not in seen:
+            seen.add((step.state, step.behind))
+            push_next(step, iter(file.onward[step.state]))
+        assert step.before is not None
+        push_next(step.before, rest)
     return None
 
 
-def _spelled(last: _Step, hunk: InHunk) -> bytes:
-    """The lines of a way. A hunk must change something: where it has not yet, its first line goes."""
+def _can_end(state: State) -> bool:
+    return state.end is not None or state.at_end
+
+
+def _spelled(file: LocatedFile, last: _Step, hunk: InHunk, begun: bytes | None) -> bytes:
+    """A way as text. A hunk must change something: where it has not yet, the first line to come goes."""
     lines: list[bytes] = []
     step: _Step | None = last
-    while step is not None:
-        lines.append(step.line)
+    while step is not None and step.line is not None:
+        lines.append(file.data[step.line] + b"\n")
         step = step.before
-    first, *others = reversed(lines)
-    changed = hunk.changed
-    spelled = first
-    for line in others:
-        spelled += (b" " if changed else b"-") + line
+    lines.reverse()
+    changed, text = hunk.changed, b""
+    if begun is not None:
+        text = lines.pop(0)[len(begun) :]
+    for line in lines:
+        text += (b" " if changed else b"-") + line
         changed = True
-    return spelled if changed else spelled + b"+\n"
+    text += b"" if changed else b"+\n"
+    return text + (b"" if file.automaton.states[last.state].end is not None else _END_OF_FILE) + END
 
 
 def _controls(progress: Progress) -> Iterator[bytes | None]:

@@ -1,6 +1,6 @@
 """The constraint of located patches: the mask from the engine, the way to the end from the automata.
 
-Two things that the engine can not do for this grammar are done here by reading along (`grammar.progress`). The
+Two things that the engine can not do for this grammar are done here by reading along (`located.progress`). The
 shortest end of a hunk may lie hundreds of lines down the file, which no search over bytes finds in time. And a patch
 must not make one path twice: after that there is no way to the end, and what has none is not offered.
 """
@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from constrained_agent.grammar import patches, ways
+from constrained_agent.grammar import patches
 from constrained_agent.grammar.cursor import Path
 from constrained_agent.grammar.endings import ClosableMatcher
-from constrained_agent.grammar.located import LocatedPatches
+from constrained_agent.grammar.located import ways
+from constrained_agent.grammar.located.offer import LocatedPatches
+from constrained_agent.grammar.located.progress import END, Progress
+from constrained_agent.grammar.located.rules import grammar
 from constrained_agent.grammar.matcher import EngineTokenizer
-from constrained_agent.grammar.progress import END, Progress
 from constrained_agent.grammar.sources import Grammar
 
 SPECIAL = b"\xff"
@@ -59,7 +61,7 @@ class PlacingMatcher(ClosableMatcher):
         """Compile; needs a deep stack (`grammar.deepstack`).
 
         Args:
-            grammar: holds `located.rules()`.
+            grammar: holds the rules of `located` (`rules.written`).
             ends_of: the same with the strict patch language in its place.
             frame: what stands around a patch; nothing if it is the whole text.
 
@@ -128,6 +130,12 @@ class PlacingMatcher(ClosableMatcher):
         end = ways.shortest(progress)
         return None if end is None else self._as_tokens(self._as_path(end + self._frame.after))
 
+    @property
+    def copying(self) -> bool:
+        """Whether the text comes from a file here."""
+        progress = self.progress()
+        return progress is not None and progress.copying
+
     def progress(self) -> Progress | None:
         """How far the patch has come that is being written; None outside of one."""
         data = b"".join(map(self._marked, self._unfollowed))
@@ -172,4 +180,4 @@ def compile_patch(tokenizer: EngineTokenizer, located: LocatedPatches) -> Placin
     """
     rules = patches.freeform_rules(located.max_added_lines)
     strict = Grammar("patch", "lark", f"start: {patches.RULE}\n{rules}")
-    return PlacingMatcher(tokenizer, located.grammar(), located, ends_of=strict)
+    return PlacingMatcher(tokenizer, grammar(located), located, ends_of=strict)

@@ -7,19 +7,18 @@ wrong one comes near to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from constrained_agent.errors import UserError
-from constrained_agent.grammar import automaton
-from constrained_agent.grammar.likeness import nearest, sharing_most
-from constrained_agent.grammar.located import (
+from constrained_agent.grammar.located.likeness import nearest, sharing_most
+from constrained_agent.grammar.located.offer import (
     MAX_ADDED_LINES,
-    MAX_LINE_CHARS,
     MAX_LINES,
     Editable,
     LocatedFile,
     LocatedPatches,
+    located_file,
 )
 
 ADD, UPDATE, DELETE = "*** Add File: ", "*** Update File: ", "*** Delete File: "
@@ -149,18 +148,6 @@ def located(editable: Editable, whole: Collection[str]) -> LocatedPatches:
     files: list[LocatedFile] = []
     n_states = _MAX_STATES
     for file in editable.files:
-        files.append(_file(file.path, file.lines, sorted(lines[file.path]), max(n_states, 2)))
+        files.append(located_file(file.path, file.lines, sorted(lines[file.path]), max(n_states, 2)))
         n_states -= len(files[-1].automaton.states)
-    return LocatedPatches(tuple(files), (), editable.new_paths, MAX_ADDED_LINES)
-
-
-def _file(path: str, lines: Sequence[str], offered: Iterable[int], max_states: int) -> LocatedFile:
-    spoken = [i for i in offered if len(lines[i]) <= MAX_LINE_CHARS and _is_utf8(lines[i])]
-    made = automaton.build(lines, spoken, max_states)
-    numbers = {text: i for i, text in enumerate(made.texts)}
-    lengths = [len(text.encode("utf-8", "surrogatepass")) for text in made.texts]
-    return LocatedFile(path, made, numbers, lengths)
-
-
-def _is_utf8(line: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in line)
+    return LocatedPatches(tuple(files), editable.new_paths, MAX_ADDED_LINES)

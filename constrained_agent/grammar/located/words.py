@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from constrained_agent.grammar import ways
 from constrained_agent.grammar.expected import Expected
-from constrained_agent.grammar.likeness import nearest
-from constrained_agent.grammar.located import MAX_NEW_FILES
-from constrained_agent.grammar.located_place import ADD, MOVE, NAMING, Here, Spot, numbers, shown
-from constrained_agent.grammar.progress import Adding, Between, Header, InHunk
+from constrained_agent.grammar.located import ways
+from constrained_agent.grammar.located.likeness import nearest
+from constrained_agent.grammar.located.offer import MAX_NEW_FILES
+from constrained_agent.grammar.located.place import ADD, MOVE, NAMING, Here, Spot, numbers, shown
+from constrained_agent.grammar.located.progress import Adding, Between, Header, InHunk
 
 _END, _END_OF_FILE = "*** End Patch", "*** End of File\n"
 _MAX_NAMES = 5
@@ -72,7 +72,7 @@ def _old_lines(here: Here, spot: Spot, begun: bytes) -> Iterator[Expected]:
     places: dict[str, list[int]] = {}
     for number, target in here.progress.state_of(spot.hunk).next.items():
         text = file.automaton.texts[number]
-        if spot.hunk.behind < file.automaton.states[target].room and text.encode().startswith(begun):
+        if spot.hunk.behind < file.automaton.states[target].latest_end and text.encode().startswith(begun):
             places[text] = []
     for number, text in spot.next_lines:
         if text in places:
