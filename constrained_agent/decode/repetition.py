@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-MAX_SPAN = 64
+MAX_SPAN = 128
 """Longest span, in tokens, that is looked for: a long line or a short paragraph."""
 
 MAX_REPEATS = 8
