@@ -43,11 +43,13 @@ class ScriptedModel:
         return 0
 
     def forward(self, ids):
+        wishes = []
         for token in ids:
             self._n_fed += 1
             if self._n_fed:
                 self._written.append(token)
-        return mx.array(np.tile(self._wish(), (len(ids), 1)))
+            wishes.append(self._wish())
+        return mx.array(np.stack(wishes))
 
     def forward_lazy(self, token):
         self._pending = True
@@ -56,9 +58,10 @@ class ScriptedModel:
     def confirm(self, token):
         assert self._written[-1] == token
 
-    def undo(self):
-        self._written.pop()
-        self._n_fed -= 1
+    def cut(self, n_ids):
+        if n_ids:
+            del self._written[-n_ids:]
+            self._n_fed -= n_ids
 
     @contextlib.contextmanager
     def running(self):
@@ -103,7 +106,7 @@ class NoisyModel:
         self.prefill = session.prefill
         self.confirm = session.confirm
         self.running = session.running
-        self.undo = session.undo
+        self.cut = session.cut
 
     def forward(self, ids):
         return self._session.forward(ids) + self._noise()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from constrained_agent.decode.needs import Constraint, Model, Unconstrained
+from constrained_agent.decode.needs import Constraint, Drafts, Model, Unconstrained
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.decode.steps import OnTokens, Steps, StopReason, Thinking
 from constrained_agent.errors import BudgetError, DecodeError
@@ -62,6 +62,7 @@ def generate(
     deadline: float | None = None,
     thinking: Thinking | None = None,
     blank_ids: Collection[int] = (),
+    drafts: Drafts | None = None,
     on_tokens: OnTokens | None = None,
     on_prefill: Callable[[int, int], None] | None = None,
 ) -> Generation:
@@ -78,6 +79,7 @@ def generate(
         deadline: `time.monotonic()` value after which no further step starts; the text is then closed.
         thinking: limits a thinking block, if the text starts with one.
         blank_ids: tokens of white space alone; a flood of them ends the text.
+        drafts: guesses at what comes next; the text is the same with and without. Knows the prompt already.
         on_tokens, on_prefill: progress; `on_prefill` gets (ids done, ids in all).
 
     Raises:
@@ -108,6 +110,7 @@ def generate(
                 thinking,
                 on_tokens or _ignore,
                 blank_ids,
+                drafts,
             )
             late = deadline is not None and time.monotonic() >= deadline
             reason = run.close("time_limit") if late else run.loop(prompt[-1])

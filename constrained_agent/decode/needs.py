@@ -37,8 +37,8 @@ class Model(Protocol):
     def confirm(self, token: int) -> None:
         """Say which id the last `forward_lazy` ran on."""
 
-    def undo(self) -> None:
-        """Take the last id back out of the cache."""
+    def cut(self, n_ids: int) -> None:
+        """Take the last ids back out of the cache."""
 
     def running(self) -> AbstractContextManager[None]:
         """Holds the stream and memory settings under which passes run, in the calling thread."""
@@ -72,6 +72,9 @@ class Constraint(Protocol):
 
     def consume(self, tokens: Sequence[int]) -> None: ...
 
+    def accepted_prefix(self, tokens: Sequence[int]) -> int:
+        """How many of the tokens could be consumed in turn."""
+
     def forced(self) -> list[int]:
         """Tokens that must follow."""
 
@@ -86,6 +89,19 @@ class Constraint(Protocol):
 
     def describe(self, tokens: Sequence[int]) -> str:
         """Readable form of tokens, for messages."""
+
+
+class Drafts(Protocol):
+    """What the loop needs of one that guesses; `decode.draft.Lookup` provides it."""
+
+    def extend(self, ids: Sequence[int]) -> None:
+        """Text that has been written."""
+
+    def propose(self, n_pending: int) -> list[int]:
+        """Tokens that may come next, for a pass that runs `n_pending` ids anyway."""
+
+    def judged(self, n_drafted: int, n_accepted: int) -> None:
+        """How many of the guessed tokens were checked, and how many came true."""
 
 
 class Unconstrained:
@@ -104,6 +120,9 @@ class Unconstrained:
 
     def consume(self, tokens: Sequence[int]) -> None:
         pass
+
+    def accepted_prefix(self, tokens: Sequence[int]) -> int:
+        return len(tokens)
 
     def forced(self) -> list[int]:
         return []

@@ -17,13 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constrained_agent.decode import mask
-from constrained_agent.decode.needs import Constraint, Model
+from constrained_agent.decode.needs import Constraint, Drafts, Model
 from constrained_agent.decode.repetition import LOOKED_BACK, repeats
 from constrained_agent.decode.sampling import Sampling, sample
 from constrained_agent.errors import DeadEndError
 
 # Draws at one place before the text is closed: where so many of the model's wishes cost too much, the end is near.
 _MAX_DRAWS = 8
+
+# Tokens after a refused one within which an end counts as brought about by the limit.
+_NEAR_LIMIT = 32
 
 # Up to so many allowed tokens, their logits are gathered instead of masking the whole width.
 _GATHER_LIMIT = 256
@@ -72,6 +75,15 @@ class _Drawn:
     forced: list[int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Guess:
+    """A guessed token that has run already: logits (V,) after it and what it forces, and how many ids that were."""
+
+    token: int
+    logits: mx.array
+    n_ids: int
+
+
 @dataclass(slots=True)
 class Steps:
     """The state of one generation."""
@@ -84,11 +96,15 @@ class Steps:
     thinking: Thinking | None
     on_tokens: OnTokens
     blank_ids: Collection[int] = ()
+    drafts: Drafts | None = None
     tokens: list[int] = field(default_factory=list)
     flags: list[bool] = field(default_factory=list)
     end_token: int | None = None
     thinking_cut: bool = False
     model_steps: int = 0
+    _guesses: list[_Guess] = field(default_factory=list)  # of the last pass, those not looked at yet
+    _n_guessed: int = 0
+    narrowed_at: int | None = None  # where a token was last refused because what it leads to is too long
     n_copied: int = 0  # tokens up to the last copied one
     mask_us: list[float] = field(default_factory=list)
 
@@ -108,11 +124,12 @@ class Steps:
             if drawn is None:
                 return self.close("closed_by_budget")
             if drawn.token in self.constraint.end_ids:
+                self._checked(-1, as_guessed=False)
                 self.end_token = drawn.token
-                return "end_token"
+                return self._ended("end_token")
             self._settle(drawn.ahead, [drawn.token], drawn.forced)
             if self.constraint.stopped:
-                return "complete"
+                return self._ended("complete")
             repeating = self._repeats()
             forced = [*drawn.forced, *self._end_thinking(at_once=repeating)]
             if repeating and forced == drawn.forced:
@@ -120,6 +137,43 @@ class Steps:
             if len(self.tokens) < self.max_tokens:
                 logits = self._advance(drawn, forced)
         return "length"
+
+    def _checked(self, token: int, *, as_guessed: bool) -> mx.array | None:
+        """The logits after a token, if it is the one that was guessed; else the guesses go back out of the cache."""
+        if not self._guesses:
+            return None
+        guess = self._guesses[0]
+        if as_guessed and guess.token == token:
+            del self._guesses[0]
+            if not self._guesses:
+                self._judge(self._n_guessed)
+            return guess.logits
+        self._judge(self._n_guessed - len(self._guesses))
+        self.model.cut(sum(guess.n_ids for guess in self._guesses))
+        self._guesses.clear()
+        return None
+
+    def _judge(self, n_accepted: int) -> None:
+        assert self.drafts is not None
+        self.drafts.judged(self._n_guessed, n_accepted)
+
+    def _guessed(self, n_pending: int) -> list[tuple[int, list[int]]]:
+        """Tokens that may come next, each with what it forces; the constraint allows them all."""
+        if self.drafts is None or self.constraint.stopped:
+            return []
+        found: list[tuple[int, list[int]]] = []
+        ahead = self.constraint.copy()
+        wanted = self.drafts.propose(n_pending)
+        while wanted and wanted[0] not in ahead.end_ids and ahead.accepted_prefix(wanted[:1]):
+            ahead.consume(wanted[:1])
+            forced = [token for token in ahead.forced() if token not in ahead.end_ids]
+            ahead.consume(forced)
+            found.append((wanted[0], forced))
+            # Behind forced tokens the guess goes on if it holds them, too.
+            wanted = wanted[1 + len(forced) :] if wanted[1 : 1 + len(forced)] == forced else []
+            if ahead.stopped:
+                break
+        return found
 
     def _repeats(self) -> bool:
         """Whether the model goes round in circles; what it copies does not count."""
@@ -153,7 +207,7 @@ class Steps:
             words[token // 32] &= ~np.uint32(1 << (token % 32))
             key = mx.random.split(key)[0]
             if following is not None:
-                self.model.undo()
+                self.model.cut(1)
         return None
 
     def _pick(
@@ -171,7 +225,7 @@ class Steps:
         else:
             drawn = sample(mask.apply(logits, words), self.sampling, key)
         following = None
-        if n_allowed > self.constraint.vocab_size // 2:
+        if n_allowed > self.constraint.vocab_size // 2 and not self._guesses and self.drafts is None:
             following = self.model.forward_lazy(drawn)
             self.model_steps += 1
         token = int(cast(int, drawn.item()))  # the one place where Python waits for the device
@@ -203,20 +257,43 @@ class Steps:
     def _fits(self, ahead: Constraint, n_tokens: int) -> bool:
         """Whether a whole text still fits after `n_tokens` more tokens, which lead to `ahead`."""
         way = ahead.closing()
-        return way is not None and len(self.tokens) + n_tokens + len(way) <= self.max_tokens
+        if way is not None and len(self.tokens) + n_tokens + len(way) > self.max_tokens:
+            self.narrowed_at = len(self.tokens)
+            return False
+        return way is not None
+
+    def _ended(self, reason: StopReason) -> StopReason:
+        """The reason for an end, unless the limit had left the model little but to end."""
+        near = self.narrowed_at is not None and len(self.tokens) - self.narrowed_at <= _NEAR_LIMIT
+        return "closed_by_budget" if near else reason
 
     def _advance(self, drawn: _Drawn, forced: list[int]) -> mx.array:
         """The logits (V,) after the drawn token and the forced ones."""
         if drawn.following is not None and not forced:
             return drawn.following[-1]
+        # Of what was guessed, the forced tokens are as the grammar has them; a closed thinking block is not.
+        known = self._checked(drawn.token, as_guessed=forced == drawn.forced)
+        if known is not None:
+            return known
+        pending = forced if drawn.following is not None else [drawn.token, *forced]
+        guessed = self._guessed(len(pending))
+        rows = self.model.forward([*pending, *(i for token, more in guessed for i in (token, *more))])
         self.model_steps += 1
-        return self.model.forward(forced if drawn.following is not None else [drawn.token, *forced])[-1]
+        at = len(pending) - 1
+        first = rows[at]
+        for token, more in guessed:
+            at += 1 + len(more)
+            self._guesses.append(_Guess(token, rows[at], 1 + len(more)))
+        self._n_guessed = len(guessed)
+        return first
 
     def _settle(self, ahead: Constraint, tokens: list[int], forced: list[int]) -> None:
         """Write tokens and what they force; `ahead` is the state after them."""
         self.constraint = ahead
         for part, flag in ((tokens, False), (forced, True)):
             if part:
+                if self.drafts is not None:
+                    self.drafts.extend(part)
                 self.tokens += part
                 self.flags += [flag] * len(part)
                 self.on_tokens(part, flag)
@@ -251,6 +328,7 @@ class Steps:
         if self._is_thinking:
             self.thinking_cut = True
             reason = "thinking_limit" if reason == "closed_by_budget" else reason
+        self._checked(-1, as_guessed=False)
         way = self.constraint.closing() or []
         ahead = self.constraint.copy()
         ahead.consume(way)

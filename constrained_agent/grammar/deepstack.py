@@ -17,8 +17,13 @@ _STACK_BYTES = 512 << 20
 _STACK_SIZE_LOCK = threading.Lock()  # the size of the next thread's stack is a setting of the whole process
 
 
-def started(job: Callable[[], T]) -> Future[T]:
-    """Start a job on a thread of its own, with a deep stack; what it raises, the future raises."""
+def started(job: Callable[[], T], *, may_hang: bool = False) -> Future[T]:
+    """Start a job on a thread of its own, with a deep stack; what it raises, the future raises.
+
+    Args:
+        may_hang: the process ends without waiting for the job. It then has to end at once (`os._exit`): Python's own
+            way out ends such a thread when it comes back from the engine, and crashes in the engine's frames.
+    """
     outcome: Future[T] = Future()
 
     def run() -> None:
@@ -30,7 +35,7 @@ def started(job: Callable[[], T]) -> Future[T]:
     with _STACK_SIZE_LOCK:
         before = threading.stack_size(_STACK_BYTES)
         try:
-            threading.Thread(target=run, daemon=True).start()
+            threading.Thread(target=run, daemon=may_hang).start()
         finally:
             threading.stack_size(before)
     return outcome

@@ -91,7 +91,7 @@ def guarded(job: Callable[[], T], grammar: Grammar, n_bytes: int = 0) -> T:
     Raises:
         UserError: no end within the limits.
     """
-    outcome = started(job)
+    outcome = started(job, may_hang=True)
     n_seconds = _LIMIT_S + n_bytes * _LIMIT_S_PER_BYTE
     most_bytes = _peak_bytes() + _LIMIT_BYTES + n_bytes * _LIMIT_BYTES_PER_BYTE
     deadline = time.monotonic() + n_seconds

@@ -134,9 +134,11 @@ class Session:
         """Record the id that the last `forward_lazy` ran on."""
         self._ids.append(token)
 
-    def undo(self) -> None:
-        """Take the last id back out of the cache, re-running the rest where the cache cannot be cut."""
-        kept = self._ids[:-1]
+    def cut(self, n_ids: int) -> None:
+        """Take the last ids back out of the cache, re-running the rest where the cache cannot be cut."""
+        if n_ids == 0:
+            return
+        kept = self._ids[:-n_ids]
         if self._rewind(len(kept)) < len(kept):
             self.prefill([*kept, 0])
 

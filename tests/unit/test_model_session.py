@@ -141,7 +141,7 @@ def test_a_cache_that_cannot_be_trimmed_is_kept_when_it_only_grows(session, monk
 
 
 @pytest.mark.parametrize("trimmable", [True, False])
-def test_undo_takes_the_last_id_back(session, tiny_loaded, monkeypatch, trimmable):
+def test_cut_takes_the_last_id_back(session, tiny_loaded, monkeypatch, trimmable):
     from constrained_agent.model import session as module
 
     monkeypatch.setattr(module.kv, "can_trim_prompt_cache", lambda cache: trimmable)
@@ -150,7 +150,7 @@ def test_undo_takes_the_last_id_back(session, tiny_loaded, monkeypatch, trimmabl
         session.forward([PROMPT[-1]])
         session.forward_lazy(mx.array(5))
         session.confirm(5)
-        session.undo()
+        session.cut(1)
         assert session.ids == tuple(PROMPT)
         warm = np.array(session.forward([17])[-1])
     _, cold = logits_of(Session(tiny_loaded), [*PROMPT, 17])

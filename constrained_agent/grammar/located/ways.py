@@ -201,12 +201,13 @@ def _new_path(progress: Progress, key: bytes) -> Iterator[bytes]:
     if key.startswith(line):
         yield key[len(line) :] + _free_name(progress).encode() + b"\n" + END
     elif line.startswith(key):
-        ending = missing_bytes(line)
-        begun = (line + ending)[len(key) :].decode()
-        for suffix in islice(_names(), _MAX_SUFFIXES):
-            if progress.located.new_paths.allows(begun + suffix, progress.made):
-                yield ending + suffix.encode() + b"\n" + END
-                return
+        # Which characters a name may have is narrower than what may follow half of one.
+        for ending in dict.fromkeys((missing_bytes(line), missing_bytes(line, highest=True))):
+            begun = (line + ending)[len(key) :].decode()
+            for suffix in islice(_names(), _MAX_SUFFIXES):
+                if progress.located.new_paths.allows(begun + suffix, progress.made):
+                    yield ending + suffix.encode() + b"\n" + END
+                    return
 
 
 def _free_name(progress: Progress) -> str:
@@ -220,15 +221,16 @@ def _names() -> Iterator[str]:
             yield "".join(letters)
 
 
-def missing_bytes(data: bytes) -> bytes:
-    """The fewest bytes that make the last character of UTF-8 text whole."""
+def missing_bytes(data: bytes, *, highest: bool = False) -> bytes:
+    """The bytes that make the last character of UTF-8 text whole: the lowest that may follow, or the highest."""
     for length in range(1, min(4, len(data) + 1)):
         lead = data[-length]
         if lead < 0x80:
             return b""
         if lead >= 0xC0:
             wanted = 2 + (lead >= 0xE0) + (lead >= 0xF0)
-            # Behind two of the leads the first byte that may follow is higher than elsewhere.
-            lowest = {0xE0: 0xA0, 0xF0: 0x90}.get(lead, 0x80) if length == 1 else 0x80
-            return bytes([lowest, 0x80, 0x80])[: wanted - length]
+            # Behind some leads the first byte that may follow is bounded more than elsewhere.
+            usual, bounds = (0xBF, {0xED: 0x9F, 0xF4: 0x8F}) if highest else (0x80, {0xE0: 0xA0, 0xF0: 0x90})
+            first = bounds.get(lead, usual) if length == 1 else usual
+            return bytes([first, usual, usual])[: wanted - length]
     return b""
