@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from constrained_agent.agent import prompt
+from constrained_agent.agent import notes, prompt
 from constrained_agent.agent.budget import (
     MAX_CUTS,
     REPEATS_TO_STOP,
@@ -34,30 +34,6 @@ from constrained_agent.tools.registry import Tools
 
 MAX_VERIFICATIONS = 5
 """Answers that failed the tests before the run is given up."""
-
-_REPEAT_WARNING = (
-    "You have sent this very call before. Sending it again changes nothing: "
-    "do something else, or answer in words."
-)
-_CUT_NOTE = (
-    "Your answer was cut off after {n} tokens and nothing of it was run: it was too long, split it. "
-    "Send a smaller patch or one step at a time."
-)
-_LOOP_NOTE = (
-    "Your answer repeated itself and was cut off after {n} tokens and nothing of it was run: it was too long, "
-    "split it. Do not write the same lines again."
-)
-_NOT_RUN = "error: not run again, the same call came too often"
-_LONG_RUN_NOTE = (
-    "note: the patch came to the limit of {n} added lines in a row. If more was meant, send the rest as "
-    "another patch."
-)
-_LOST_NOTE = (
-    "What you read of {paths} no longer holds, or too much was read since. "
-    "Before you edit it, read it once more."
-)
-_INTERRUPTED = "error: interrupted by the person before it was finished"
-_EMPTY_NOTE = "Your answer was empty. Go on with a tool call, or say in words what you did."
 
 
 @dataclass(slots=True)
@@ -123,7 +99,7 @@ class Agent:
             run.failures["model_error"] += 1
             run.last_error, reason = str(error), "model_error"
         finally:
-            self._conversation.settle(_INTERRUPTED)
+            self._conversation.settle(notes.INTERRUPTED)
         return self._close(run, reason)
 
     def _open(self, task: str, files: Sequence[str]) -> None:
@@ -175,7 +151,7 @@ class Agent:
         readable = {file.path for file in offered.files} - set(left_out(offered))
         standing = offered.new_paths.files  # what a patch of the run itself took away needs no word
         if lost := sorted(path for path in self._readable - readable if path in standing):
-            self._note(_LOST_NOTE.format(paths=", ".join(lost)))
+            self._note(notes.LOST_NOTE.format(paths=", ".join(lost)))
         self._readable = readable
         return offered
 
@@ -196,7 +172,7 @@ class Agent:
             return self._run_calls(run, turn)
         run.budget.forget_calls()
         if not answer.text:
-            reason = self._reminded(run, "no_answer", _EMPTY_NOTE)
+            reason = self._reminded(run, "no_answer", notes.EMPTY_NOTE)
             return "thinking_limit" if reason and turn.generation.thinking_cut else reason
         if answer.faults and not run.n_reminders:
             # A call or patch that was printed; a second time it is taken for the answer that it may be.
@@ -221,7 +197,7 @@ class Agent:
         run.budget.forget_calls()
         if run.budget.n_cuts >= MAX_CUTS:
             return "thinking_limit" if turn.generation.thinking_cut else "truncated"
-        self._note((_LOOP_NOTE if looped else _CUT_NOTE).format(n=len(turn.generation.tokens)))
+        self._note((notes.LOOP_NOTE if looped else notes.CUT_NOTE).format(n=len(turn.generation.tokens)))
         return None
 
     def _run_calls(self, run: _Run, turn: Turn) -> ExitReason | None:
@@ -229,7 +205,7 @@ class Agent:
         repeats = run.budget.repeats(turn.answer.calls) if turn.answer.calls else 0
         if repeats >= REPEATS_TO_STOP:
             run.failures["loop"] += 1
-            self._conversation.settle(_NOT_RUN)
+            self._conversation.settle(notes.NOT_RUN)
             return "repeated_calls"
         run.tests = None  # a call may change what they say
         changed = False
@@ -239,8 +215,8 @@ class Agent:
         if changed and self._settings.test_command:
             self._conversation.amend(self._run_tests(run).text)
         if repeats >= REPEATS_TO_WARN:
-            self._conversation.amend(_REPEAT_WARNING)
-        self._conversation.settle(_INTERRUPTED)
+            self._conversation.amend(notes.REPEAT_WARNING)
+        self._conversation.settle(notes.INTERRUPTED)
         return None
 
     def _result_of(self, run: _Run, item: ToolCall | Fault) -> ToolResult:
@@ -256,7 +232,7 @@ class Agent:
             and result.ok
             and longest_added_run(str(item.arguments.get("patch", ""))) >= limit
         ):
-            result = replace(result, text=f"{result.text}\n{_LONG_RUN_NOTE.format(n=limit)}")
+            result = replace(result, text=f"{result.text}\n{notes.LONG_RUN_NOTE.format(n=limit)}")
         self._conversation.give(result.text)
         self._transcript.result(result)
         if not result.ok:

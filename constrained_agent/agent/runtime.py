@@ -13,7 +13,6 @@ from constrained_agent.grammar.deepstack import started
 from constrained_agent.grammar.endings import ClosableMatcher, closable
 from constrained_agent.grammar.located.offer import MAX_FILES, MAX_LINES, Editable, left_out, locate
 from constrained_agent.grammar.located.placing import PlacingMatcher, compile_patch
-from constrained_agent.grammar.located.rules import written
 from constrained_agent.grammar.matcher import EngineTokenizer
 from constrained_agent.grammar.sources import Grammar
 from constrained_agent.grammar.toolcalls import Markers
@@ -59,7 +58,7 @@ class Runtime:
         self._check_dialect(loaded.chat_template)
         self.session = Session(loaded)
         self._engine = EngineTokenizer(self.tokenizer)
-        self._compiled: dict[tuple[str, int, str], ClosableMatcher] = {}
+        self._compiled: dict[tuple[str, int, Editable | None], ClosableMatcher] = {}
 
     def _check_dialect(self, template: str | None) -> None:
         """A model that was trained on other turns or markers would be led astray by ours.
@@ -120,13 +119,13 @@ class Runtime:
         max_added_lines: int,
         editable: Editable | None,
     ) -> Constraint:
+        turn = toolcalls.turn_grammar(tools, choice, self.markers, thinking=thinking)
+        key = (turn.text, max_added_lines, editable)
+        if key in self._compiled:
+            return self._compiled[key].fresh()
         located = None
         if editable is not None:
             located = locate(editable, max_added_lines=max_added_lines, can_spell=self.tokenizer.can_spell)
-        turn = toolcalls.turn_grammar(tools, choice, self.markers, thinking=thinking)
-        key = (turn.text, max_added_lines, written(located) if located else "")
-        if key in self._compiled:
-            return self._compiled[key].fresh()
         made = toolcalls.compile_turn(
             self._engine,
             tools,

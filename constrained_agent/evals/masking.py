@@ -70,7 +70,7 @@ def grammar_level(_: Edit) -> Grammar:
 def located_level(edit: Edit) -> Grammar:
     """It and the lines of the edit's file."""
     lines = decode(edit.old, edit.path).texts
-    return patch_grammar(Editable((OfferedFile(edit.path, lines),)))
+    return patch_grammar(Editable((OfferedFile(edit.path, tuple(lines)),)))
 
 
 LEVELS: dict[str, Callable[[Edit], Grammar]] = {"grammar": grammar_level, "located": located_level}

@@ -60,7 +60,7 @@ class Tree:
     def __init__(self, rng: random.Random, max_added_lines: int = 5) -> None:
         names = ["a.py", "src/b.c", "ü x.md"][: rng.randint(0, 3)]
         self.files = {name: as_bytes(rng, random_lines(rng)) for name in names}
-        offered = [OfferedFile(name, decode(data, name).texts) for name, data in self.files.items()]
+        offered = [OfferedFile(name, tuple(decode(data, name).texts)) for name, data in self.files.items()]
         self.located: LocatedPatches = locate(
             Editable(
                 offered, NewPaths(frozenset(self.files), frozenset(["src"])), renames=rng.random() < 0.7
@@ -139,7 +139,7 @@ def test_every_point_has_a_way_to_the_end(seed: int) -> None:
 def test_a_hunk_ends_where_its_old_lines_fix_one_place_and_only_there(seed: int) -> None:
     rng = random.Random(20_000 + seed)
     lines = random_lines(rng)
-    located = locate(Editable([OfferedFile("a", lines)]))
+    located = locate(Editable((OfferedFile("a", tuple(lines)),)))
     matcher = Matcher(TOKENS, grammar(located))
     for _ in range(20):
         start = rng.randint(0, len(lines))
@@ -200,8 +200,8 @@ def test_windows_of_large_files_name_places_of_the_whole_file(
     tree.files = {"big.py": as_bytes(rng, lines)}
     lines = list(decode(tree.files["big.py"], "").texts)
     start = rng.randrange(len(lines) + 1)
-    offered = OfferedFile("big.py", lines, [range(start, min(len(lines), start + 5))])
-    tree.located = locate(Editable([offered], NewPaths(frozenset(tree.files))))
+    offered = OfferedFile("big.py", tuple(lines), (range(start, min(len(lines), start + 5)),))
+    tree.located = locate(Editable((offered,), NewPaths(frozenset(tree.files))))
     matcher = Matcher(TOKENS, grammar(tree.located))
     for _ in range(3):
         data, progress = walk(rng, matcher, tree.located)

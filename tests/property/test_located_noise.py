@@ -111,7 +111,7 @@ def cases(tiny_runtime) -> list[Case]:
 def case(runtime, i: int) -> Case:
     names = list(FILES)
     chosen = [names[i]] if i % 2 else [names[(i + 7) % len(names)], names[i]]
-    offered = [OfferedFile(name, decode(FILES[name], name).texts) for name in chosen]
+    offered = [OfferedFile(name, tuple(decode(FILES[name], name).texts)) for name in chosen]
     editable = Editable(
         offered, NewPaths(frozenset(FILES), frozenset(["crlf", "nastier"])), renames=i % 3 > 0
     )

@@ -69,7 +69,7 @@ class Tree:
             data = rng.choice(["", "\ufeff"]) + ending.join(lines) + rng.choice(["", ending])
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(data.encode())
-            offered.append(OfferedFile(name, decode(data.encode(), name).texts))
+            offered.append(OfferedFile(name, tuple(decode(data.encode(), name).texts)))
         (folder / "binary").write_bytes(b"a\0b")
         paths = {file.path for file in offered} | {"binary"}
         above = {path[:at] for path in paths for at, char in enumerate(path) if char == "/"}

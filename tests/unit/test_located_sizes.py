@@ -58,9 +58,9 @@ def edit(shape: str, n_lines: int, read: str) -> dict[str, Any]:
 
     lines = [SHAPES[shape](i) for i in range(n_lines)]
     middle = range(n_lines // 2, min(n_lines, n_lines // 2 + MIDDLE))
-    offered = OfferedFile("f", lines, [middle] if read == "middle" else None)
+    offered = OfferedFile("f", tuple(lines), (middle,) if read == "middle" else None)
     started = time.perf_counter()
-    located = locate(Editable([offered]))
+    located = locate(Editable((offered,)))
     built = time.perf_counter()
     matcher = compile_patch(byte_tokenizer(["<|im_end|>"]), located)
     compiled = time.perf_counter()

@@ -58,8 +58,8 @@ class OfferedFile:
     """
 
     path: str
-    lines: Sequence[str]
-    read: Sequence[range] | None = None
+    lines: tuple[str, ...]
+    read: tuple[range, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Editable:
         renames: whether it may move files.
     """
 
-    files: Sequence[OfferedFile] = ()
+    files: tuple[OfferedFile, ...] = ()
     new_paths: NewPaths = field(default_factory=NewPaths)
     renames: bool = True
 

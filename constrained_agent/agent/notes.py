@@ -1,0 +1,27 @@
+"""What the harness tells a model in words, beside the results of its calls."""
+
+from __future__ import annotations
+
+REPEAT_WARNING = (
+    "You have sent this very call before. Sending it again changes nothing: "
+    "do something else, or answer in words."
+)
+CUT_NOTE = (
+    "Your answer was cut off after {n} tokens and nothing of it was run: it was too long, split it. "
+    "Send a smaller patch or one step at a time."
+)
+LOOP_NOTE = (
+    "Your answer repeated itself and was cut off after {n} tokens and nothing of it was run: it was too long, "
+    "split it. Do not write the same lines again."
+)
+NOT_RUN = "error: not run again, the same call came too often"
+LONG_RUN_NOTE = (
+    "note: the patch came to the limit of {n} added lines in a row. If more was meant, send the rest as "
+    "another patch."
+)
+LOST_NOTE = (
+    "What you read of {paths} no longer holds, or too much was read since. "
+    "Before you edit it, read it once more."
+)
+INTERRUPTED = "error: interrupted by the person before it was finished"
+EMPTY_NOTE = "Your answer was empty. Go on with a tool call, or say in words what you did."
