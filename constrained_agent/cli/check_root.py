@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from constrained_agent.agent.editable import editable
@@ -38,6 +39,7 @@ class Root:
         self.where = "in this folder" if folder == "." else f"under {folder}"
         self._workspace = Workspace(folder)
         self._offered: tuple[str, ...] = ()
+        self._near: dict[str, tuple[range, ...]] = {}
 
     def tree(self, data: bytes) -> Tree:
         """What a text is checked against.
@@ -60,7 +62,9 @@ class Root:
         if begun is not None:
             for path in islice(self._on_the_way(begun, named), MAX_FILES - len(named)):
                 self._read(path, [[]])
-        found = editable(self._workspace)
+        offered = editable(self._workspace)
+        files = (replace(file, read=self._near[file.path]) for file in offered.files)
+        found = replace(offered, files=tuple(files))
         self._offered = tuple(file.path for file in found.files)
         lines = {file.path: file.lines for file in found.files}
         return Tree(quoting.located(found, named), lines, self)
@@ -125,10 +129,10 @@ class Root:
         return True
 
     def _read(self, path: str, hunks: Sequence[Sequence[str]]) -> None:
-        """Read a file, and of it the lines that matter to hunks."""
+        """Read a file, and note the lines of it that matter to hunks."""
         content = self._workspace.read_bytes(path)
-        for lines in quoting.near(decode(content, path).texts, hunks):
-            self._workspace.record_read(path, content, lines)
+        self._workspace.record_read(path, content)
+        self._near[path] = tuple(quoting.near(decode(content, path).texts, hunks))
 
     def _on_the_way(self, begun: str, named: Collection[str]) -> Iterator[str]:
         """Files not named yet that share the longest beginning with a path: the first and the last of them."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from constrained_agent.cli import tools_file
 from constrained_agent.cli.setup import (
@@ -136,6 +137,9 @@ def _check(flags: Flags) -> str:
         "--edit": flags.edit or None,
     }
     given = one_at_most(sources, "constraint")
+    source = click.get_current_context().get_parameter_source("max_added_lines")
+    if source is ParameterSource.COMMANDLINE and not (flags.tools or flags.edit):
+        raise click.UsageError("--max-added-lines needs --edit, or --tools with a patch tool")
     if flags.tool_choice and not flags.tools:
         raise click.UsageError("--tool-choice needs --tools")
     if flags.raw and (flags.system or flags.tools or flags.think):

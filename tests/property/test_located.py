@@ -26,7 +26,7 @@ from constrained_agent.patch.plan import Plan, plan
 from constrained_agent.patch.textfile import TextFile, decode, encode
 from tests.located_trees import NASTY, landed, spans
 
-N_WALKS = int(os.environ.get("LOCATED_WALKS", "120"))
+N_WALKS = int(os.environ.get("LOCATED_WALKS", "40"))
 TOKENS = byte_tokenizer(["<|im_end|>", "</tool_call>"])
 STRICT = Matcher(TOKENS, sources.load("apply_patch_strict"))
 

@@ -25,7 +25,7 @@ from constrained_agent.patch.textfile import decode
 from tests.fakes import NoisyModel
 from tests.located_trees import NASTY, landed
 
-N_FINISHED = int(os.environ.get("LOCATED_NOISE", "40"))
+N_FINISHED = int(os.environ.get("LOCATED_NOISE", "20"))
 SHORTEST, LONGEST = 60, 400
 MAX_ADDED_LINES = 20
 

@@ -152,6 +152,7 @@ def test_generate_edit_writes_a_patch_that_git_like_apply_takes(tiny_runtime, ro
         (["--edit", "nope.py"], "--edit nope.py"),
         (["--edit", "m.py", "--regex", "a"], "contradict"),
         (["--edit", "m.py", "--think"], "--think does not go with --edit"),
+        (["--max-added-lines", "3"], "--max-added-lines needs --edit"),
     ],
 )
 def test_wrong_uses_of_edit(root, monkeypatch, capsys, arguments, message):

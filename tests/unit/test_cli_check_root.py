@@ -327,7 +327,7 @@ def test_a_folder_without_another_file(tmp_path: Path) -> None:
         ("src", "src is a folder", ""),
         ("limits.ini/x", "limits.ini exists", "nothing new goes below limits.ini: it is no folder"),
         ("../x", "", "new paths are relative to the root"),
-        (".git/x", "", "no part is ., .. or .git"),
+        (".git/x", "", "a part is not ., .. or .git"),
         ("a//b", "", "new paths are relative to the root"),
     ],
 )
@@ -421,7 +421,7 @@ def test_more_lines_than_a_grammar_holds(folder: Path) -> None:
     lines = [f"line {i}" for i in range(MAX_LINES + 100)]
     (folder / "big.txt").write_text("\n".join(lines))
 
-    with pytest.raises(UserError, match="check its sections one by one"):
+    with pytest.raises(UserError, match="check fewer of its hunks at once"):
         report(folder, update("big.txt", *("-" + line for line in lines)))
 
 
@@ -462,3 +462,12 @@ def test_checking_writes_nothing(folder: Path) -> None:
 
     assert run(folder, update("src/area.py", "-    return w + h")).returncode == 0
     assert sorted(folder.rglob("*")) == before
+
+
+def test_many_hunks_of_a_large_file(tmp_path: Path) -> None:
+    """Each hunk brings its own lines on offer, however many there are."""
+    (tmp_path / "h.txt").write_text("".join(f"line {i}\n" for i in range(20_000)))
+    hunks = "".join(f"@@\n-line {i * 50}\n+x\n" for i in range(200))
+    data = f"*** Begin Patch\n*** Update File: h.txt\n{hunks}*** End Patch\n".encode()
+    tree = Root(str(tmp_path)).tree(data)
+    assert located_prefix.check(data, tree, max_expected=5).status == "complete"

@@ -45,8 +45,9 @@ def _new_path_hint(here: Here, key: str) -> str:
     if here.taken(accepted):
         return ""
     return (
-        "new paths are relative to the root, with / between their parts; no part is ., .. or .git, "
-        "holds control characters, or begins or ends with a blank"
+        "new paths are relative to the root, with / between their parts; a part is not ., .. or .git, has at most 84 "
+        'characters and none of \\ : * ? " < > | ! ; ` in it, begins with a letter, a digit or one of . _ @ + $ ( [ {, '
+        "and no path differs in case alone from one that stands there"
     )
 
 

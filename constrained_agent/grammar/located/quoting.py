@@ -7,7 +7,7 @@ wrong one comes near to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from constrained_agent.errors import UserError
@@ -82,24 +82,38 @@ def begun_path(data: bytes) -> str | None:
 def near(lines: Sequence[str], hunks: Sequence[Sequence[str]]) -> list[range]:
     """The lines of a file that hunks may be about, 0-based.
 
-    Cost: 0.1 microseconds a line of the file and hunk; more for hunks that do not fit.
+    Cost: 0.1 microseconds a line of the file; as much again for each line that a hunk's first line is, and for a hunk
+    that does not fit.
     """
     n = len(lines)
     found = [range(max(0, n - _MARGIN), n)]  # so that another hunk may always follow
-    for old in hunks:
-        for end, length in _led_to(lines, old):
+    starts: dict[str, list[int]] = {}
+    for i, line in enumerate(lines):
+        starts.setdefault(line, []).append(i)
+    for i, old in enumerate(hunks):
+        for end, length in _led_to(lines, old, starts, may_be_half=i == len(hunks) - 1):
             found.append(range(max(0, end - length - _MARGIN), min(n, end + _MARGIN)))
     return found
 
 
-def _led_to(lines: Sequence[str], old: Sequence[str]) -> list[tuple[int, int]]:
-    """Ends (0-based, behind the last line) and lengths of the runs that a hunk can have meant."""
+def _led_to(
+    lines: Sequence[str], old: Sequence[str], starts: Mapping[str, Sequence[int]], *, may_be_half: bool
+) -> list[tuple[int, int]]:
+    """Ends (0-based, behind the last line) and lengths of the runs that a hunk can have meant.
+
+    Args:
+        starts: where each line stands in the file.
+        may_be_half: the last line of the hunk may not be whole.
+    """
     n = len(lines)
-    ends = list(range(n + 1))
+    ends: Sequence[int] = range(n + 1)
     found: list[tuple[int, int]] = []
     for length, text in enumerate(old):
-        onward = [end + 1 for end in ends if end < n and lines[end] == text]
-        if not onward or length == len(old) - 1:
+        if length == 0:
+            onward = [start + 1 for start in starts.get(text, ())]
+        else:
+            onward = [end + 1 for end in ends if end < n and lines[end] == text]
+        if not onward or (may_be_half and length == len(old) - 1):
             # Wrong, or the last one, which may be only half of a line.
             texts = list(dict.fromkeys(lines[end] for end in ends if end < n))
             like = {*sharing_most(texts, text), *(() if onward else nearest(texts, text)[:_N_LIKE])}
@@ -139,7 +153,7 @@ def located(editable: Editable, whole: Collection[str]) -> LocatedPatches:
     if room < 0:
         raise UserError(
             f"the text speaks of {MAX_LINES - room:,} lines of files, and a located grammar holds {MAX_LINES:,}: "
-            "check its sections one by one"
+            "check fewer of its hunks at once, or apply it (`patch --dry-run` has no such bound)"
         )
     for file in sorted(editable.files, key=lambda file: len(file.lines)):
         more = len(file.lines) - len(lines[file.path])
