@@ -212,7 +212,7 @@ def test_lines_that_are_only_the_last_ones(folder: Path) -> None:
     made = report(folder, text)
 
     assert [entry.text for entry in made.expected] == ["of File\n"]
-    assert made.hint.startswith("the old lines stand at lines 1, 2 so far: one more makes the place clear")
+    assert made.hint.startswith("the old lines stand at lines 1, 2 so far: more of them make the place clear")
     assert report(folder, text.replace(END, "*** End of File\n" + END)).status == "complete"
 
 
