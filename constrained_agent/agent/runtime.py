@@ -19,7 +19,8 @@ from constrained_agent.grammar.toolcalls import Markers
 from constrained_agent.messages import ToolSpec
 
 if TYPE_CHECKING:
-    from constrained_agent.decode.needs import Constraint
+    from constrained_agent.decode.draft import PassCosts
+    from constrained_agent.decode.needs import Constraint, Drafts
     from constrained_agent.model.weights import LoadedModel
 
 Level = Literal["off", "grammar", "located"]
@@ -58,6 +59,7 @@ class Runtime:
         self._check_dialect(loaded.chat_template)
         self.session = Session(loaded)
         self._engine = EngineTokenizer(self.tokenizer)
+        self._pass_costs: PassCosts | None = None
         self._compiled: dict[tuple[str, int, Editable | None], ClosableMatcher] = {}
 
     def _check_dialect(self, template: str | None) -> None:
@@ -170,6 +172,15 @@ class Runtime:
             BudgetError: none of its texts ends.
         """
         return closable(self._engine, grammar)
+
+    def drafts(self, prompt: Sequence[int]) -> Drafts:
+        """Guesses at an answer to a prompt, which knows what passes cost from the answers before."""
+        from constrained_agent.decode.draft import Lookup, PassCosts
+
+        self._pass_costs = self._pass_costs or PassCosts()
+        lookup = Lookup(self._pass_costs)
+        lookup.extend(prompt)
+        return lookup
 
     def unconstrained(self) -> Constraint:
         """Level `off`."""

@@ -108,6 +108,7 @@ def _generate(flags: Flags) -> int:
             max_tokens=max_tokens,
             thinking=thinking_limits(runtime, max_tokens, flags.think_budget) if flags.think else None,
             blank_ids=runtime.tokenizer.blank_ids,
+            drafts=runtime.drafts(ids) if flags.drafts else None,
             on_tokens=stream.tokens,
             on_prefill=stream.prefill,
         )
@@ -234,9 +235,8 @@ def _summary(written: Generation, text: str) -> dict[str, Any]:
         "tokens": len(written.tokens),
         "forced_tokens": sum(written.forced),
         "model_steps": written.model_steps,
-        # No drafts in this version of the loop.
-        "drafted_tokens": 0,
-        "accepted_tokens": 0,
+        "drafted_tokens": written.drafted_tokens,
+        "accepted_tokens": written.accepted_tokens,
         "prefill_s": round(written.prefill_s, 4),
         "decode_s": round(written.decode_s, 4),
         "mask_us": {

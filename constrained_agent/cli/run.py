@@ -146,6 +146,7 @@ def _settings(flags: Flags, card: Card) -> Settings:
             flags.think,
             flags.think_budget,
             flags.max_added_lines,
+            flags.drafts,
         ),
         limits=Limits(max_turns=flags.max_turns, time_limit_s=flags.time_limit_s),
         prompt_size=card.prompt,

@@ -38,6 +38,12 @@ _OPTIONS = (
     click.option("--top-k", type=click.IntRange(0), help="0 = off. Default: the card's."),
     click.option("--think/--no-think", default=False, show_default=True, help="Let the model think first."),
     click.option(
+        "--drafts/--no-drafts",
+        default=False,
+        show_default=True,
+        help="Guess ahead from the text so far: the same text in fewer passes.",
+    ),
+    click.option(
         "--think-budget", type=click.IntRange(1), metavar="N", help="Tokens of thinking. Default: half."
     ),
     click.option("--json", "as_json", is_flag=True, help="One JSON object as the last line of stdout."),
@@ -54,6 +60,7 @@ class ModelFlags:
     temperature: float | None
     top_p: float | None
     top_k: int | None
+    drafts: bool
     think: bool
     think_budget: int | None
     as_json: bool

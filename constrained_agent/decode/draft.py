@@ -20,27 +20,36 @@ MAX_DRAFT = 12
 _DECAY = 0.9  # how much of what was seen of a kind of guess is kept at each new one
 _PRIOR, _PRIOR_WEIGHT = 0.6, 4.0  # share of guessed tokens that come true, before any was seen
 _SIZES = (1, 4, 8, 12)
+# What passes of these sizes cost beside one of a single id, until it was seen: float32 weights on two x86 cores.
+_ASSUMED = (1.0, 1.4, 1.5, 1.9)
+_LARGEST = 20  # ids of a pass that still tells something of small ones
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PassCosts:
-    """Seconds that a pass over so many ids takes on this machine.
+    """What a pass over so many ids takes on this machine, learned from the passes that are run anyway.
 
     Attributes:
-        seconds: of passes of 1, 4, 8 and 12 ids, measured.
+        seconds: of passes of about 1, 4, 8 and 12 ids; None for those that were not seen yet.
     """
 
-    seconds: tuple[float, ...]
+    seconds: list[float | None] = field(default_factory=lambda: [None] * len(_SIZES))
+
+    def observe(self, n_ids: int, seconds: float) -> None:
+        """Take in one pass."""
+        if n_ids > _LARGEST:
+            return
+        at = min(range(len(_SIZES)), key=lambda i: abs(_SIZES[i] - n_ids))
+        known = self.seconds[at]
+        self.seconds[at] = seconds if known is None else known * _DECAY + seconds * (1 - _DECAY)
 
     def of(self, n_ids: float) -> float:
-        """Interpolated between what was measured, and on from there."""
+        """Seconds of a pass, interpolated between what was seen; in units of a small pass if none was."""
+        one = next((s / a for s, a in zip(self.seconds, _ASSUMED, strict=True) if s is not None), 1.0)
+        costs = [one * a if s is None else s for s, a in zip(self.seconds, _ASSUMED, strict=True)]
         at = next((i for i, size in enumerate(_SIZES[1:], 1) if n_ids <= size), len(_SIZES) - 1)
-        per_id = (self.seconds[at] - self.seconds[at - 1]) / (_SIZES[at] - _SIZES[at - 1])
-        return self.seconds[at] + per_id * (n_ids - _SIZES[at])
-
-
-FREE = PassCosts((1.0, 1.0, 1.0, 1.0))
-"""Where the size of a pass does not matter, as on a GPU that waits for its memory."""
+        per_id = (costs[at] - costs[at - 1]) / (_SIZES[at] - _SIZES[at - 1])
+        return costs[at] + per_id * (n_ids - _SIZES[at])
 
 
 @dataclass(slots=True)
@@ -49,12 +58,9 @@ class Lookup:
 
     Attributes:
         costs: decide how long a guess is worth its place.
-        n_drafted, n_accepted: tokens guessed, and those of them that came true.
     """
 
-    costs: PassCosts = FREE
-    n_drafted: int = 0
-    n_accepted: int = 0
+    costs: PassCosts = field(default_factory=PassCosts)
     _ids: list[int] = field(default_factory=list)
     _after: dict[int, dict[tuple[int, ...], int]] = field(default_factory=lambda: {n: {} for n in SUFFIXES})
     _before: dict[int, dict[tuple[int, ...], int]] = field(default_factory=lambda: {n: {} for n in SUFFIXES})
@@ -89,10 +95,12 @@ class Lookup:
                 return self._ids[at : at + self._worthwhile(n_pending)]
         return []
 
+    def timed(self, n_ids: int, seconds: float) -> None:
+        """What a pass over so many ids took."""
+        self.costs.observe(n_ids, seconds)
+
     def judged(self, n_drafted: int, n_accepted: int) -> None:
         """How the last guess went: tokens that had to be drawn, and those that came out as guessed."""
-        self.n_drafted += n_drafted
-        self.n_accepted += n_accepted
         tried = n_accepted + (n_accepted < n_drafted)  # nothing is known of those behind the first wrong one
         hits, tries = self._seen.get(self._kind, (_PRIOR * _PRIOR_WEIGHT, _PRIOR_WEIGHT))
         self._seen[self._kind] = (hits * _DECAY + n_accepted, tries * _DECAY + tried)

@@ -34,6 +34,7 @@ class Generation:
         thinking_cut: the thinking block was closed by its limit or for repetition.
         prompt_tokens, reused_tokens: ids in the prompt; those of them that were in the cache already.
         model_steps: forward passes after the prompt.
+        drafted_tokens, accepted_tokens: guesses that were checked, and those that came true.
         prefill_s, decode_s: seconds until the last prompt token; seconds after it.
         mask_us: microseconds that each bitmask took.
     """
@@ -47,6 +48,8 @@ class Generation:
     prompt_tokens: int
     reused_tokens: int
     model_steps: int
+    drafted_tokens: int
+    accepted_tokens: int
     prefill_s: float
     decode_s: float
     mask_us: tuple[float, ...]
@@ -127,6 +130,8 @@ def generate(
         prompt_tokens=len(prompt),
         reused_tokens=reused,
         model_steps=run.model_steps if run else 0,
+        drafted_tokens=run.n_drafted if run else 0,
+        accepted_tokens=run.n_accepted if run else 0,
         prefill_s=prefilled - started,
         decode_s=ended - prefilled,
         mask_us=tuple(run.mask_us) if run else (),

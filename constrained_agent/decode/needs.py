@@ -100,6 +100,9 @@ class Drafts(Protocol):
     def propose(self, n_pending: int) -> list[int]:
         """Tokens that may come next, for a pass that runs `n_pending` ids anyway."""
 
+    def timed(self, n_ids: int, seconds: float) -> None:
+        """What a pass over so many ids took."""
+
     def judged(self, n_drafted: int, n_accepted: int) -> None:
         """How many of the guessed tokens were checked, and how many came true."""
 

@@ -102,8 +102,11 @@ class Steps:
     end_token: int | None = None
     thinking_cut: bool = False
     model_steps: int = 0
+    n_drafted: int = 0
+    n_accepted: int = 0
     _guesses: list[_Guess] = field(default_factory=list)  # of the last pass, those not looked at yet
     _n_guessed: int = 0
+    _pass: tuple[int, float] | None = None  # ids of the last one, and when it was started
     narrowed_at: int | None = None  # where a token was last refused because what it leads to is too long
     n_copied: int = 0  # tokens up to the last copied one
     mask_us: list[float] = field(default_factory=list)
@@ -155,6 +158,8 @@ class Steps:
 
     def _judge(self, n_accepted: int) -> None:
         assert self.drafts is not None
+        self.n_drafted += self._n_guessed
+        self.n_accepted += n_accepted
         self.drafts.judged(self._n_guessed, n_accepted)
 
     def _guessed(self, n_pending: int) -> list[tuple[int, list[int]]]:
@@ -229,6 +234,10 @@ class Steps:
             following = self.model.forward_lazy(drawn)
             self.model_steps += 1
         token = int(cast(int, drawn.item()))  # the one place where Python waits for the device
+        if self.drafts is not None and self._pass is not None:
+            n_ids, started = self._pass
+            self.drafts.timed(n_ids, time.perf_counter() - started)
+            self._pass = None
         if following is not None:
             self.model.confirm(token)
         return token, following
@@ -277,7 +286,9 @@ class Steps:
             return known
         pending = forced if drawn.following is not None else [drawn.token, *forced]
         guessed = self._guessed(len(pending))
-        rows = self.model.forward([*pending, *(i for token, more in guessed for i in (token, *more))])
+        ids = [*pending, *(i for token, more in guessed for i in (token, *more))]
+        self._pass = (len(ids), time.perf_counter())
+        rows = self.model.forward(ids)
         self.model_steps += 1
         at = len(pending) - 1
         first = rows[at]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from constrained_agent.decode.draft import FREE, MAX_DRAFT, Lookup, PassCosts
+from constrained_agent.decode.draft import MAX_DRAFT, Lookup, PassCosts
 from constrained_agent.decode.generate import generate
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.grammar.sources import Grammar, load
@@ -38,7 +38,7 @@ def test_the_last_of_several_places_is_followed():
 
 
 def test_guesses_that_fail_get_shorter_and_those_that_hold_longer():
-    lookup = Lookup(PassCosts((1.0, 1.4, 1.6, 2.0)))
+    lookup = Lookup()
     lookup.extend([1, 2, *range(3, 40), 1, 2])
     first = len(lookup.propose(1))
     for _ in range(20):
@@ -47,15 +47,27 @@ def test_guesses_that_fail_get_shorter_and_those_that_hold_longer():
     for _ in range(40):
         lookup.judged(4, 4)
     assert len(lookup.propose(1)) > first
-    free = Lookup(FREE)
+    free = Lookup(PassCosts([1.0, 1.0, 1.0, 1.0]))
     free.extend([1, 2, *range(3, 40), 1, 2])
     free.judged(12, 12)
     assert len(free.propose(1)) == MAX_DRAFT
 
 
 def test_costs_between_and_beyond_what_was_measured():
-    costs = PassCosts((1.0, 4.0, 4.0, 6.0))
+    costs = PassCosts([1.0, 4.0, 4.0, 6.0])
     assert [costs.of(n) for n in (1, 2, 6, 10, 14)] == [1.0, 2.0, 4.0, 5.0, 7.0]
+
+
+def test_costs_are_learned_from_passes():
+    costs = PassCosts()
+    assert costs.of(4) == pytest.approx(1.4 * costs.of(1))
+    for _ in range(60):
+        costs.observe(1, 0.02)
+        costs.observe(12, 0.022)
+        costs.observe(500, 9.0)
+    assert costs.of(1) == pytest.approx(0.02)
+    assert costs.of(12) == pytest.approx(0.022)
+    assert costs.of(4) == pytest.approx(0.028)
 
 
 def test_a_repeated_text_takes_fewer_steps(tiny_runtime):
@@ -110,14 +122,13 @@ def test_noise_with_drafts_is_the_same_noise(tiny_runtime):
     """Drafts that are checked under a model that writes structure now and then."""
     structure = structural_ids(tiny_runtime.tokenizer)
     prompt = tiny_runtime.tokenizer.encode_plain(PATCH)
-    lookup = Lookup()
     done = write(
         tiny_runtime,
         NoisyModel(tiny_runtime.session, structure, seed=3),
         tiny_runtime.grammar_constraint(load("apply_patch_strict")),
         prompt,
-        drafts=lookup,
+        drafts=Lookup(),
         sampling=Sampling(temperature=1.0),
     )
     assert done.complete
-    assert lookup.n_drafted >= lookup.n_accepted
+    assert done.drafted_tokens >= done.accepted_tokens

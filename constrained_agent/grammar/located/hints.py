@@ -67,7 +67,9 @@ def _hunk_hint(here: Here, spot: Spot, found: str) -> str:
             if spot.n_old
             else "no old line stands here"
         )
-        return f"{places}: more of them make the place clear, or *** End of File says that the last one is meant"
+        return (
+            f"{places}: more of them make the place clear, or *** End of File says that the last one is meant"
+        )
     if found.startswith("@") and here.fixed:
         return f"{spot.path} has no line for another hunk below this one"
     if not found:
