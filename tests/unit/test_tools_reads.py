@@ -9,7 +9,7 @@ import pytest
 from constrained_agent.patch import FilePlan, LineChange
 from constrained_agent.tools.reads import Reads, Route, carried
 
-PATH = Path("/root/f")
+PATH = Path("repository/f")
 
 
 @pytest.mark.parametrize(

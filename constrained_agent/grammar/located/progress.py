@@ -32,8 +32,6 @@ class Between:
 class Adding:
     """In the lines of a new file."""
 
-    n_added: int = 0
-
 
 @dataclass(frozen=True, slots=True)
 class Header:
@@ -52,21 +50,14 @@ class InHunk:
         state: state of its automaton, after the old lines of the hunk so far.
         start: lines of the file behind the hunk before.
         behind: the same, and the old lines of this one.
-        n_added: lines that it adds so far.
-        removed: whether it removes one.
+        changed: whether it adds or removes a line yet.
     """
 
     file: int
     state: int = ROOT
     start: int = 0
     behind: int = 0
-    n_added: int = 0
-    removed: bool = False
-
-    @property
-    def changed(self) -> bool:
-        """Whether it has changed something yet."""
-        return self.removed or self.n_added > 0
+    changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,20 +150,20 @@ class Progress:
         if line.startswith(("@@", "*** ")):
             return self._after_control(line)
         if isinstance(place, Adding):
-            return replace(self, place=Adding(place.n_added + 1))
+            return self
         if isinstance(place, Header):
             place = InHunk(place.file)
         if not isinstance(place, InHunk):
             raise MatcherError(f"{line!r} is no line of a located patch")
         if line.startswith("+"):
-            return replace(self, place=replace(place, n_added=place.n_added + 1))
+            return replace(self, place=replace(place, changed=True))
         file = self.located.files[place.file]
         try:
             target = self.state_of(place).next[file.number_of[line[1:]]]
         except KeyError:
             raise MatcherError(f"{line[1:]!r} does not follow in {file.path}") from None
-        removed = place.removed or line.startswith("-")
-        return replace(self, place=replace(place, state=target, behind=place.behind + 1, removed=removed))
+        changed = place.changed or line.startswith("-")
+        return replace(self, place=replace(place, state=target, behind=place.behind + 1, changed=changed))
 
     def _after_control(self, line: str) -> Progress:
         closed = self._closed()

@@ -1,7 +1,7 @@
 """The shortest way from any point of a located patch to its end.
 
 No search in the grammar is needed: the automata say which lines may follow and where a hunk may end, so it is a
-shortest path over the states of one file (E. W. Dijkstra, 1959).
+shortest path over the states of one file (A*; P. E. Hart, N. J. Nilsson, B. Raphael, 1968).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_SUFFIXES = 60
 def shortest(progress: Progress) -> bytes | None:
     """The fewest bytes that bring a patch to its end; empty if it is whole; None if a path in it can not stand.
 
-    Cost: 0.01 to 0.3 ms; more where lines repeat so much that many must be quoted.
+    Cost: about 0.05 ms; up to 2 ms at the beginning of a hunk in 3,000 lines.
     """
     if progress.done:
         return b""
@@ -86,8 +86,8 @@ def _old_line(progress: Progress) -> bytes | None:
     if isinstance(place, Header):
         place = InHunk(place.file)
     assert isinstance(place, InHunk)
-    removed = place.removed or progress.line.startswith(b"-")
-    return _through_hunk(progress, replace(place, removed=removed), progress.line[1:])
+    changed = place.changed or progress.line.startswith(b"-")
+    return _through_hunk(progress, replace(place, changed=changed), progress.line[1:])
 
 
 class _Step(NamedTuple):
