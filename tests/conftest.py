@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # Before any test module imports mlx: prompts of the embedded model are ten times faster with it.
 blas.activate()
+
+os.environ["CONSTRAINED_AGENT_PREFIXES"] = "none"  # a test that wants them names a folder
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ class Conversation:
     """
 
     def __init__(self, runtime: Runtime) -> None:
-        self._dialect, self._tokenizer = runtime.dialect, runtime.tokenizer
+        self._runtime, self._dialect, self._tokenizer = runtime, runtime.dialect, runtime.tokenizer
         self.ids: list[int] = []
         self.parts: dict[str, int] = {}
         self._owed = 0
@@ -37,6 +37,7 @@ class Conversation:
         self.parts = {"history": len(self.ids)} if self.ids else {}
         if not self.ids:
             self.ids = self._dialect.system(*joined(system))
+            self._runtime.session.prefix = tuple(self.ids)  # the same in every run: its state is kept on disk
             for part in system:
                 self.parts[part.name] = len(self._tokenizer.encode(_piece(part)))
             self.parts["system_frame"] = len(self.ids) - sum(self.parts.values())

@@ -11,7 +11,14 @@ from constrained_agent.grammar import patches, toolcalls
 from constrained_agent.grammar.answers import AnswerReader
 from constrained_agent.grammar.deepstack import started
 from constrained_agent.grammar.endings import ClosableMatcher, closable
-from constrained_agent.grammar.located.offer import MAX_FILES, MAX_LINES, Editable, left_out, locate
+from constrained_agent.grammar.located.offer import (
+    MAX_FILES,
+    MAX_LINES,
+    Editable,
+    OfferedFile,
+    left_out,
+    locate,
+)
 from constrained_agent.grammar.located.placing import PlacingMatcher, compile_patch
 from constrained_agent.grammar.matcher import EngineTokenizer
 from constrained_agent.grammar.sources import Grammar
@@ -19,7 +26,8 @@ from constrained_agent.grammar.toolcalls import Markers
 from constrained_agent.messages import ToolSpec
 
 if TYPE_CHECKING:
-    from constrained_agent.decode.draft import PassCosts
+    from constrained_agent.agent.drafts import PatchLookup
+    from constrained_agent.decode.draft import Drafter
     from constrained_agent.decode.needs import Constraint, Drafts
     from constrained_agent.model.weights import LoadedModel
 
@@ -59,7 +67,8 @@ class Runtime:
         self._check_dialect(loaded.chat_template)
         self.session = Session(loaded)
         self._engine = EngineTokenizer(self.tokenizer)
-        self._pass_costs: PassCosts | None = None
+        self._lookup: PatchLookup | None = None
+        self._drafter: Drafter | None = None
         self._compiled: dict[tuple[str, int, Editable | None], ClosableMatcher] = {}
 
     def _check_dialect(self, template: str | None) -> None:
@@ -173,14 +182,22 @@ class Runtime:
         """
         return closable(self._engine, grammar)
 
-    def drafts(self, prompt: Sequence[int]) -> Drafts:
-        """Guesses at an answer to a prompt, which knows what passes cost from the answers before."""
-        from constrained_agent.decode.draft import Lookup, PassCosts
+    def drafts(self, prompt: Sequence[int], files: Sequence[OfferedFile] = ()) -> Drafts:
+        """Guesses at an answer to a prompt, from what it repeats.
 
-        self._pass_costs = self._pass_costs or PassCosts()
-        lookup = Lookup(self._pass_costs)
-        lookup.extend(prompt)
-        return lookup
+        What passes cost, and how often guesses came true, is known from the answers before.
+
+        Args:
+            files: whose lines a patch may speak of.
+        """
+        from constrained_agent.agent.drafts import PatchLookup
+        from constrained_agent.decode.draft import Drafter
+
+        if self._lookup is None or self._drafter is None:
+            self._lookup = PatchLookup(self._engine)
+            self._drafter = Drafter([self._lookup])
+        self._lookup.begin(prompt, files)
+        return self._drafter
 
     def unconstrained(self) -> Constraint:
         """Level `off`."""

@@ -26,7 +26,7 @@ class Decoding:
         thinking: whether the model may think first.
         think_budget: tokens of thinking before it is closed; None = half of `max_tokens`.
         max_added_lines: `+` lines that may follow each other in a patch; level off does not keep it.
-        drafts: guess ahead from the text so far.
+        drafts: guess ahead from the text so far and the files; the text stays the same.
     """
 
     level: Level
@@ -35,7 +35,7 @@ class Decoding:
     thinking: bool = False
     think_budget: int | None = None
     max_added_lines: int = MAX_ADDED_LINES
-    drafts: bool = False
+    drafts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def take_turn(
         deadline=deadline,
         thinking=thinking_limits(runtime, max_tokens, decoding.think_budget) if thinking else None,
         blank_ids=runtime.tokenizer.blank_ids,
-        drafts=runtime.drafts(prompt) if decoding.drafts else None,
+        drafts=runtime.drafts(prompt, editable.files if editable else ()) if decoding.drafts else None,
         on_tokens=progress.on_tokens,
         on_prefill=progress.on_prefill,
     )

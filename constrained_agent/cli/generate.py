@@ -96,19 +96,20 @@ def _generate(flags: Flags) -> int:
     from constrained_agent.decode.generate import generate
 
     ids = _prompt_ids(runtime, flags, prompt, tools, files)
+    editable = files.editable(runtime.card.prompt) if files else None
     stream = view.TokenStream(view.console(stderr=flags.as_json), runtime.tokenizer, view.console())
     draw = sampling(runtime.card, flags)
     max_tokens = min(flags.max_tokens, runtime.session.room(len(ids)))
     try:
         written = generate(
             runtime.session,
-            _constraint(runtime, flags, tools, files),
+            _constraint(runtime, flags, tools, editable),
             ids,
             sampling=draw,
             max_tokens=max_tokens,
             thinking=thinking_limits(runtime, max_tokens, flags.think_budget) if flags.think else None,
             blank_ids=runtime.tokenizer.blank_ids,
-            drafts=runtime.drafts(ids) if flags.drafts else None,
+            drafts=runtime.drafts(ids, editable.files if editable else ()) if flags.drafts else None,
             on_tokens=stream.tokens,
             on_prefill=stream.prefill,
         )
@@ -196,11 +197,13 @@ def _prompt_ids(
         parts.append(patch_part(runtime.card.prompt, headers=False, call=False))
         prompt = task_text(prompt, files.shown)
     ids = dialect.system(*joined(parts)) if parts else []
+    if not flags.system:  # what the user wrote is not for the disk
+        runtime.session.prefix = tuple(ids)
     return [*ids, *dialect.user(prompt), *dialect.open_answer(thinking=flags.think)]
 
 
 def _constraint(
-    runtime: Runtime, flags: Flags, tools: list[ToolSpec], files: _Files | None
+    runtime: Runtime, flags: Flags, tools: list[ToolSpec], editable: Editable | None
 ) -> Constraint | Future[Constraint]:
     from constrained_agent.grammar import sources
 
@@ -212,8 +215,8 @@ def _constraint(
             thinking=flags.think,
             max_added_lines=flags.max_added_lines,
         )
-    if files:
-        return runtime.patch_constraint(files.editable(runtime.card.prompt), flags.max_added_lines)
+    if editable:
+        return runtime.patch_constraint(editable, flags.max_added_lines)
     if flags.grammar:
         return runtime.grammar_constraint(sources.load(flags.grammar))
     if flags.json_schema:
@@ -232,6 +235,7 @@ def _summary(written: Generation, text: str) -> dict[str, Any]:
         "stop_reason": written.stop_reason,
         "complete": written.complete,
         "prompt_tokens": written.prompt_tokens,
+        "reused_tokens": written.reused_tokens,
         "tokens": len(written.tokens),
         "forced_tokens": sum(written.forced),
         "model_steps": written.model_steps,

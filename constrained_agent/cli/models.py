@@ -1,4 +1,4 @@
-"""`models`: list the model cards, show one, fetch one's weights."""
+"""`models`: list the model cards, show one, fetch one's weights, look at what was kept of prompts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from constrained_agent.errors import UserError
-from constrained_agent.model import cards, fetch
+from constrained_agent.model import cards, fetch, prefixes
 from constrained_agent.model.cards import Card, FolderSource
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
@@ -20,7 +20,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
     # `models --json show NAME` means what `models show NAME --json` means.
-    context.default_map = {name: {"as_json": as_json} for name in ("list", "show", "fetch")}
+    context.default_map = {name: {"as_json": as_json} for name in ("list", "show", "fetch", "prefixes")}
     if context.invoked_subcommand is None:
         context.invoke(list_cards, as_json=as_json)
 
@@ -65,6 +65,29 @@ def fetch_weights(name: str, force: bool, as_json: bool) -> None:
         raise UserError(f"{name} is a folder on this disk: there is nothing to fetch")
     path = fetch.fetch(card, force=force, progress=lambda text: click.echo(text, err=True))
     click.echo(json.dumps({"name": card.name, "path": str(path)}) if as_json else path)
+
+
+@command.command(
+    "prefixes", help="What is kept of beginnings of prompts, so that they need not be run again."
+)
+@click.option("--clear", is_flag=True, help="Remove it.")
+@_JSON
+def kept_prefixes(clear: bool, as_json: bool) -> None:
+    folder = prefixes.directory()
+    if clear:
+        try:
+            prefixes.clear()
+        except OSError as error:
+            raise UserError(f"cannot empty {folder}: {error}") from error
+    files = prefixes.saved()
+    if as_json:
+        listed = [{"path": str(file.path), "bytes": file.n_bytes, "used": file.used} for file in files]
+        click.echo(json.dumps({"folder": folder and str(folder), "files": listed}))
+    elif folder is None:
+        click.echo("nothing is kept: CONSTRAINED_AGENT_PREFIXES=none")
+    else:
+        n_bytes = sum(file.n_bytes for file in files)
+        click.echo(f"{folder}: files: {len(files)}, {n_bytes / 1e6:.0f} MB")
 
 
 def _facts(card: Card) -> dict[str, Any]:

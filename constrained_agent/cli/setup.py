@@ -39,7 +39,7 @@ _OPTIONS = (
     click.option("--think/--no-think", default=False, show_default=True, help="Let the model think first."),
     click.option(
         "--drafts/--no-drafts",
-        default=False,
+        default=True,
         show_default=True,
         help="Guess ahead from the text so far: the same text in fewer passes.",
     ),

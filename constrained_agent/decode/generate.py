@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from constrained_agent.decode.needs import Constraint, Drafts, Model, Unconstrained
+from constrained_agent.decode.needs import Constraint, Drafts, Model, NoDrafts, Unconstrained
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.decode.steps import OnTokens, Steps, StopReason, Thinking
 from constrained_agent.errors import BudgetError, DecodeError
@@ -32,11 +32,13 @@ class Generation:
         stop_reason: why it ended.
         complete: whether the text is a whole text of the constraint.
         thinking_cut: the thinking block was closed by its limit or for repetition.
-        prompt_tokens, reused_tokens: ids in the prompt; those of them that were in the cache already.
+        prompt_tokens, reused_tokens: ids in the prompt; those of them that were in the cache already, or on disk.
         model_steps: forward passes after the prompt.
         drafted_tokens, accepted_tokens: guesses that were checked, and those that came true.
         prefill_s, decode_s: seconds until the last prompt token; seconds after it.
         mask_us: microseconds that each bitmask took.
+        hidden_us, exposed_us: for each drawn token, microseconds of work beside the model's: while a pass ran, and
+            while the device waited for it.
     """
 
     tokens: tuple[int, ...]
@@ -53,6 +55,8 @@ class Generation:
     prefill_s: float
     decode_s: float
     mask_us: tuple[float, ...]
+    hidden_us: tuple[float, ...]
+    exposed_us: tuple[float, ...]
 
 
 def generate(
@@ -113,10 +117,10 @@ def generate(
                 thinking,
                 on_tokens or _ignore,
                 blank_ids,
-                drafts,
+                drafts or NoDrafts(),
             )
             late = deadline is not None and time.monotonic() >= deadline
-            reason = run.close("time_limit") if late else run.loop(prompt[-1])
+            reason = run.run(prompt[-1], late=late)
         except KeyboardInterrupt:
             reason = "interrupted"
     ended = time.perf_counter()
@@ -129,12 +133,14 @@ def generate(
         thinking_cut=run.thinking_cut if run else False,
         prompt_tokens=len(prompt),
         reused_tokens=reused,
-        model_steps=run.model_steps if run else 0,
-        drafted_tokens=run.n_drafted if run else 0,
-        accepted_tokens=run.n_accepted if run else 0,
+        model_steps=run.n_steps if run else 0,
+        drafted_tokens=run.passes.n_drafted if run else 0,
+        accepted_tokens=run.passes.n_accepted if run else 0,
         prefill_s=prefilled - started,
         decode_s=ended - prefilled,
         mask_us=tuple(run.mask_us) if run else (),
+        hidden_us=tuple(run.clock.hidden_us) if run else (),
+        exposed_us=tuple(run.clock.exposed_us) if run else (),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, Self
 
 import mlx.core as mx
 import numpy as np
@@ -44,31 +45,18 @@ class Model(Protocol):
         """Holds the stream and memory settings under which passes run, in the calling thread."""
 
 
-class Constraint(Protocol):
-    """What the loop needs of a grammar; `grammar.endings.ClosableMatcher` and `Unconstrained` provide it.
-
-    States: running, then *accepting* whenever the text so far is complete, then *stopped* when nothing but an
-    end token may follow. `consume` moves it and raises `MatcherError` on a token that it does not allow.
-    """
-
-    @property
-    def vocab_size(self) -> int: ...
+class State(Protocol):
+    """Where a text stands in a grammar. `consume` moves it and raises `MatcherError` on a token that is not allowed."""
 
     @property
     def end_ids(self) -> Collection[int]: ...
 
     @property
-    def accepting(self) -> bool: ...
-
-    @property
-    def stopped(self) -> bool: ...
-
-    @property
-    def copying(self) -> bool:
-        """Whether the text is copied from somewhere at this point, and may repeat as that does."""
+    def stopped(self) -> bool:
+        """Whether nothing but an end token may follow."""
 
     def bitmask(self) -> NDArray[np.int32]:
-        """(ceil(vocab_size / 32),) int32, bit 1 = allowed; end ids only where accepting."""
+        """(ceil(vocab_size / 32),) int32, bit 1 = allowed; end ids only where the text is complete."""
 
     def consume(self, tokens: Sequence[int]) -> None: ...
 
@@ -78,33 +66,90 @@ class Constraint(Protocol):
     def forced(self) -> list[int]:
         """Tokens that must follow."""
 
+    def spelling(self) -> list[int]:
+        """Tokens of a text that must follow although none of them is forced: others begin with the same bytes."""
+
+    def copy(self) -> Self:
+        """An independent one in the same state."""
+
+
+class Constraint(State, Protocol):
+    """What the loop needs of a grammar; `grammar.endings.ClosableMatcher` and `Unconstrained` provide it.
+
+    States: running, then *accepting* whenever the text so far is complete, then *stopped*.
+    """
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def accepting(self) -> bool: ...
+
+    @property
+    def copying(self) -> bool:
+        """Whether the text is copied from somewhere at this point, and may repeat as that does."""
+
     def closing(self) -> list[int] | None:
         """Tokens of a short way to a whole text; empty where it is whole, or where none is asked for."""
 
-    def copy(self) -> Constraint:
-        """An independent constraint in the same state."""
-
-    def fresh(self) -> Constraint:
+    def fresh(self) -> Self:
         """The same constraint in its first state, sharing nothing that this one has moved."""
 
     def describe(self, tokens: Sequence[int]) -> str:
         """Readable form of tokens, for messages."""
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A guess at the next token, in a chain of them.
+
+    Attributes:
+        token: the guess.
+        forced: what the constraint leaves no choice about after it.
+        kind: what it was guessed by; guesses of one kind come true about as often.
+    """
+
+    token: int
+    forced: tuple[int, ...]
+    kind: Hashable
+
+
 class Drafts(Protocol):
-    """What the loop needs of one that guesses; `decode.draft.Lookup` provides it."""
+    """What the loop needs of one that guesses; `decode.draft.Drafter` and `NoDrafts` provide it."""
 
     def extend(self, ids: Sequence[int]) -> None:
         """Text that has been written."""
 
-    def propose(self, n_pending: int) -> list[int]:
-        """Tokens that may come next, for a pass that runs `n_pending` ids anyway."""
+    def chain(self, state: State, n_pending: int) -> list[Link]:
+        """Guesses at what comes after `state`, worth a place in a pass that runs `n_pending` ids anyway."""
 
-    def timed(self, n_ids: int, seconds: float) -> None:
-        """What a pass over so many ids took."""
+    def judged(self, links: Sequence[Link], n_true: int, *, waited: bool) -> None:
+        """How the guesses of a pass went; `waited`: the device had to wait for them."""
 
-    def judged(self, n_drafted: int, n_accepted: int) -> None:
-        """How many of the guessed tokens were checked, and how many came true."""
+    def waits(self) -> bool:
+        """Whether guesses are worth an idle device, where a pass could be queued at once."""
+
+    def timed(self, n_ids: int, seconds: float, idle_s: float) -> None:
+        """What a pass over so many ids took, and how long the device was idle before it."""
+
+
+class NoDrafts:
+    """Guesses nothing."""
+
+    def extend(self, ids: Sequence[int]) -> None:
+        pass
+
+    def chain(self, state: State, n_pending: int) -> list[Link]:
+        return []
+
+    def judged(self, links: Sequence[Link], n_true: int, *, waited: bool) -> None:
+        pass
+
+    def waits(self) -> bool:
+        return False
+
+    def timed(self, n_ids: int, seconds: float, idle_s: float) -> None:
+        pass
 
 
 class Unconstrained:
@@ -130,13 +175,16 @@ class Unconstrained:
     def forced(self) -> list[int]:
         return []
 
+    def spelling(self) -> list[int]:
+        return []
+
     def closing(self) -> list[int]:
         return []
 
-    def copy(self) -> Unconstrained:
+    def copy(self) -> Self:
         return self
 
-    def fresh(self) -> Unconstrained:
+    def fresh(self) -> Self:
         return self
 
     def describe(self, tokens: Sequence[int]) -> str:

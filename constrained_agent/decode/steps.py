@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from constrained_agent.decode import mask
-from constrained_agent.decode.needs import Constraint, Drafts, Model
+from constrained_agent.decode.ahead import Ahead
+from constrained_agent.decode.clock import Clock
+from constrained_agent.decode.needs import Constraint, Drafts, Model, NoDrafts
 from constrained_agent.decode.repetition import LOOKED_BACK, repeats
 from constrained_agent.decode.sampling import Sampling, sample
 from constrained_agent.errors import DeadEndError
@@ -75,15 +77,6 @@ class _Drawn:
     forced: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Guess:
-    """A guessed token that has run already: logits (V,) after it and what it forces, and how many ids that were."""
-
-    token: int
-    logits: mx.array
-    n_ids: int
-
-
 @dataclass(slots=True)
 class Steps:
     """The state of one generation."""
@@ -96,28 +89,42 @@ class Steps:
     thinking: Thinking | None
     on_tokens: OnTokens
     blank_ids: Collection[int] = ()
-    drafts: Drafts | None = None
+    drafts: Drafts = field(default_factory=NoDrafts)
+    clock: Clock = field(default_factory=Clock)
     tokens: list[int] = field(default_factory=list)
     flags: list[bool] = field(default_factory=list)
     end_token: int | None = None
     thinking_cut: bool = False
-    model_steps: int = 0
-    n_drafted: int = 0
-    n_accepted: int = 0
-    _guesses: list[_Guess] = field(default_factory=list)  # of the last pass, those not looked at yet
-    _n_guessed: int = 0
-    _pass: tuple[int, float] | None = None  # ids of the last one, and when it was started
     narrowed_at: int | None = None  # where a token was last refused because what it leads to is too long
     n_copied: int = 0  # tokens up to the last copied one
     mask_us: list[float] = field(default_factory=list)
+    passes: Ahead = field(init=False)
+    _wide: bool = False  # whether the mask of the last draw allowed most tokens
+    _untold: list[tuple[list[int], bool]] = field(default_factory=list)  # settled, not reported yet
 
-    def loop(self, last_prompt_id: int) -> StopReason:
-        """Draw tokens until the constraint, the model or a limit ends it."""
+    def __post_init__(self) -> None:
+        self.passes = Ahead(self.model, self.drafts, self.clock)
+
+    def run(self, last_prompt_id: int, *, late: bool) -> StopReason:
+        """Draw tokens until the constraint, the model or a limit ends it; `late`: the deadline has passed."""
+        try:
+            reason = self.close("time_limit") if late else self._loop(last_prompt_id)
+            self.passes.drop()
+            return reason
+        finally:
+            self._tell()
+
+    @property
+    def n_steps(self) -> int:
+        """Passes after that of the prompt's last id."""
+        return max(0, self.passes.n_passes - 1)
+
+    def _loop(self, last_prompt_id: int) -> StopReason:
         ahead, forced = self._after([])
         self._settle(ahead, [], forced)
         if self.constraint.stopped:
             return "complete"
-        logits = self.model.forward([last_prompt_id, *forced])[-1]  # (V,)
+        logits = self.passes.forward([last_prompt_id, *forced], self.constraint)  # (V,)
         key = mx.random.key(self.sampling.seed)
         while len(self.tokens) < self.max_tokens:
             key, draw_key = mx.random.split(key)
@@ -127,7 +134,6 @@ class Steps:
             if drawn is None:
                 return self.close("closed_by_budget")
             if drawn.token in self.constraint.end_ids:
-                self._checked(-1, as_guessed=False)
                 self.end_token = drawn.token
                 return self._ended("end_token")
             self._settle(drawn.ahead, [drawn.token], drawn.forced)
@@ -140,45 +146,6 @@ class Steps:
             if len(self.tokens) < self.max_tokens:
                 logits = self._advance(drawn, forced)
         return "length"
-
-    def _checked(self, token: int, *, as_guessed: bool) -> mx.array | None:
-        """The logits after a token, if it is the one that was guessed; else the guesses go back out of the cache."""
-        if not self._guesses:
-            return None
-        guess = self._guesses[0]
-        if as_guessed and guess.token == token:
-            del self._guesses[0]
-            if not self._guesses:
-                self._judge(self._n_guessed)
-            return guess.logits
-        self._judge(self._n_guessed - len(self._guesses))
-        self.model.cut(sum(guess.n_ids for guess in self._guesses))
-        self._guesses.clear()
-        return None
-
-    def _judge(self, n_accepted: int) -> None:
-        assert self.drafts is not None
-        self.n_drafted += self._n_guessed
-        self.n_accepted += n_accepted
-        self.drafts.judged(self._n_guessed, n_accepted)
-
-    def _guessed(self, n_pending: int) -> list[tuple[int, list[int]]]:
-        """Tokens that may come next, each with what it forces; the constraint allows them all."""
-        if self.drafts is None or self.constraint.stopped:
-            return []
-        found: list[tuple[int, list[int]]] = []
-        ahead = self.constraint.copy()
-        wanted = self.drafts.propose(n_pending)
-        while wanted and wanted[0] not in ahead.end_ids and ahead.accepted_prefix(wanted[:1]):
-            ahead.consume(wanted[:1])
-            forced = [token for token in ahead.forced() if token not in ahead.end_ids]
-            ahead.consume(forced)
-            found.append((wanted[0], forced))
-            # Behind forced tokens the guess goes on if it holds them, too.
-            wanted = wanted[1 + len(forced) :] if wanted[1 : 1 + len(forced)] == forced else []
-            if ahead.stopped:
-                break
-        return found
 
     def _repeats(self) -> bool:
         """Whether the model goes round in circles; what it copies does not count."""
@@ -196,7 +163,8 @@ class Steps:
         Raises:
             DeadEndError: the constraint allows no token at all.
         """
-        words = self._bitmask()  # on the CPU, while the pass runs
+        self._tell()  # while the pass runs, as all of this
+        words = self._bitmask()
         if mask.count(words) == 0:
             raise DeadEndError(self._so_far())
         for attempt in range(_MAX_DRAWS):
@@ -229,15 +197,12 @@ class Steps:
             drawn = allowed[sample(logits[allowed], self.sampling, key)]
         else:
             drawn = sample(mask.apply(logits, words), self.sampling, key)
-        following = None
-        if n_allowed > self.constraint.vocab_size // 2 and not self._guesses and self.drafts is None:
-            following = self.model.forward_lazy(drawn)
-            self.model_steps += 1
+        self._wide = n_allowed > self.constraint.vocab_size // 2
+        queues = self._wide and self.passes.level and not self.drafts.waits()
+        following = self.passes.queue(drawn) if queues else None
+        self.clock.waits()
         token = int(cast(int, drawn.item()))  # the one place where Python waits for the device
-        if self.drafts is not None and self._pass is not None:
-            n_ids, started = self._pass
-            self.drafts.timed(n_ids, time.perf_counter() - started)
-            self._pass = None
+        self.passes.known(runs_on=queues)
         if following is not None:
             self.model.confirm(token)
         return token, following
@@ -281,33 +246,27 @@ class Steps:
         if drawn.following is not None and not forced:
             return drawn.following[-1]
         # Of what was guessed, the forced tokens are as the grammar has them; a closed thinking block is not.
-        known = self._checked(drawn.token, as_guessed=forced == drawn.forced)
-        if known is not None:
+        if forced != drawn.forced:
+            self.passes.drop()
+        elif (known := self.passes.after(drawn.token)) is not None:
             return known
         pending = forced if drawn.following is not None else [drawn.token, *forced]
-        guessed = self._guessed(len(pending))
-        ids = [*pending, *(i for token, more in guessed for i in (token, *more))]
-        self._pass = (len(ids), time.perf_counter())
-        rows = self.model.forward(ids)
-        self.model_steps += 1
-        at = len(pending) - 1
-        first = rows[at]
-        for token, more in guessed:
-            at += 1 + len(more)
-            self._guesses.append(_Guess(token, rows[at], 1 + len(more)))
-        self._n_guessed = len(guessed)
-        return first
+        return self.passes.forward(pending, self.constraint, waited=self._wide)
 
     def _settle(self, ahead: Constraint, tokens: list[int], forced: list[int]) -> None:
         """Write tokens and what they force; `ahead` is the state after them."""
         self.constraint = ahead
         for part, flag in ((tokens, False), (forced, True)):
             if part:
-                if self.drafts is not None:
-                    self.drafts.extend(part)
+                self.drafts.extend(part)
                 self.tokens += part
                 self.flags += [flag] * len(part)
-                self.on_tokens(part, flag)
+                self._untold.append((part, flag))
+
+    def _tell(self) -> None:
+        """Report what was settled since the last time."""
+        while self._untold:
+            self.on_tokens(*self._untold.pop(0))
 
     @property
     def _is_thinking(self) -> bool:
@@ -339,7 +298,6 @@ class Steps:
         if self._is_thinking:
             self.thinking_cut = True
             reason = "thinking_limit" if reason == "closed_by_budget" else reason
-        self._checked(-1, as_guessed=False)
         way = self.constraint.closing() or []
         ahead = self.constraint.copy()
         ahead.consume(way)

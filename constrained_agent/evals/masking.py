@@ -1,8 +1,8 @@
 """What masking patches costs, and what it saves: the edits of a corpus, written under a grammar without a model.
 
 Each edit is the patch `render(derive(old, new, headers=False))`. What the grammar forces is taken, all else is the
-text's next token (`evals.teacher`). A step is a token that a model would have had to choose; steps per token = steps /
-(steps + forced tokens).
+text's next token (`evals.teacher`). A step is a token that a model would have had to choose and that was not guessed;
+steps per token = steps / (steps + guessed and forced tokens).
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from constrained_agent.agent.drafts import PatchLookup
+from constrained_agent.agent.prompt import patch_part, task_text
+from constrained_agent.decode.draft import Drafter, PassCosts
+from constrained_agent.decode.needs import Drafts
 from constrained_agent.evals.corpus import Edit
 from constrained_agent.evals.teacher import Walk, walk
 from constrained_agent.grammar import patches
@@ -73,7 +77,12 @@ def located_level(edit: Edit) -> Grammar:
     return patch_grammar(Editable((OfferedFile(edit.path, tuple(lines)),)))
 
 
-LEVELS: dict[str, Callable[[Edit], Grammar]] = {"grammar": grammar_level, "located": located_level}
+DRAFTED = "located, drafts"
+LEVELS: dict[str, Callable[[Edit], Grammar]] = {
+    "grammar": grammar_level,
+    "located": located_level,
+    DRAFTED: located_level,
+}
 
 
 def measure(level: str, edit: Edit, tokenizer: EngineTokenizer) -> Result:
@@ -84,9 +93,20 @@ def measure(level: str, edit: Edit, tokenizer: EngineTokenizer) -> Result:
         text_ms.append(n_ms)
         matcher, n_ms = _timed(started(partial(Matcher, tokenizer, grammar)).result)
         compile_ms.append(n_ms)
-        walks.append(walk(matcher, patch_of(edit)))
+        drafts = _drafts(edit, tokenizer) if level == DRAFTED else None
+        walks.append(walk(matcher, patch_of(edit), drafts))
     mask_us = tuple(map(statistics.median, zip(*(found.mask_us for found in walks), strict=True)))
     return Result(edit, walks[0], mask_us, statistics.median(text_ms), statistics.median(compile_ms))
+
+
+def _drafts(edit: Edit, tokenizer: EngineTokenizer) -> Drafts:
+    """Guesses after a prompt that shows how a patch is written, and the file; `MAX_DRAFT` of them cost nothing."""
+    text = decode(edit.old, edit.path)
+    shown = task_text("", [(edit.path, "\n".join(text.texts))])
+    prompt = f"{patch_part('full', headers=False, call=False).text}\n{shown}"
+    lookup = PatchLookup(tokenizer)
+    lookup.begin(tokenizer.encode_bytes(prompt.encode()), [OfferedFile(edit.path, tuple(text.texts))])
+    return Drafter([lookup], PassCosts([1.0, 1.0, 1.0, 1.0]))
 
 
 def patch_of(edit: Edit) -> bytes:
@@ -105,12 +125,14 @@ def figures(results: Sequence[Result]) -> dict[str, Any]:
     """The figures of one level."""
     few = [result for result in results if result.edit.n_changed <= FEW_CHANGED]
     n_tokens = sum(result.walk.n_tokens for result in results)
+    n_steps = sum(result.walk.n_steps for result in results)
     usual = [result for result in results if result.edit.n_lines <= USUAL_LINES]
     accepted = [result for result in results if result.walk.refusal is None and is_planned(result.edit)]
     return {
         "n": len(results),
         "accepted": len(accepted),
         "tokens": n_tokens,
+        "ids_per_step": round(sum(result.walk.n_passed for result in results) / max(1, n_steps), 2),
         "forced_share": round(sum(result.walk.n_forced for result in results) / max(1, n_tokens), 3),
         "steps_per_token": _steps_per_token(results),
         f"steps_per_token_{FEW_CHANGED}_lines": _steps_per_token(few),
@@ -191,6 +213,7 @@ def table(levels: dict[str, dict[str, Any]]) -> str:
         f"... at most {FEW_CHANGED} lines changed": values(
             f"steps_per_token_{FEW_CHANGED}_lines", "overall", "median"
         ),
+        "ids per step": [str(level["ids_per_step"]) for level in levels.values()],
         "mask: p50 / p99 / max, µs": values("mask_us", "p50", "p99", "max"),
         f"... files up to {USUAL_LINES:,} lines": values(f"mask_us_{USUAL_LINES}_lines", "p50", "p99", "max"),
     }

@@ -201,6 +201,14 @@ class Matcher:
         self._check()
         return found
 
+    def spelling(self) -> list[int]:
+        """Canonical tokens of `forced_bytes`; empty where the next byte is open, or all that is sure is a space.
+
+        A space alone is hardly ever a token of its own: it begins the next word, which is open.
+        """
+        found = self.forced_bytes()
+        return self.tokenizer.encode_bytes(found) if found.strip(b" ") else []
+
     @property
     def accepting(self) -> bool:
         """Whether the text so far is complete."""

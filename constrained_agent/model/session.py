@@ -1,7 +1,7 @@
 """The only owner of a model's KV cache: runs ids through the model and remembers which ones it ran.
 
 The cache always belongs to a prefix of `ids`; a new prompt reuses the common prefix and re-runs the rest, so
-history is what the model really saw.
+history is what the model really saw. What conversations begin with may come from the disk (`prefixes`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mlx_lm.models import cache as kv
 
 from constrained_agent.errors import PromptTooLongError
 from constrained_agent.model import memory
+from constrained_agent.model.prefixes import Prefixes
 
 if TYPE_CHECKING:
     from constrained_agent.model.weights import LoadedModel
@@ -38,12 +39,18 @@ class Session:
     States: between calls the cache holds exactly `ids`. During a generation it may run ahead by one id that
     is not known yet (`forward_lazy` until `confirm`). After an exception, Ctrl-C included, the next `prefill`
     trims what was not recorded. Use from any thread, one at a time.
+
+    Attributes:
+        prefix: ids that prompts are expected to begin with; set it at any time. What the cache holds after them
+            is kept on disk, for this session and others.
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
         self._module = loaded.module
         self.logit_width = loaded.logit_width
         self._limit, self._limit_is = _context_limit(loaded)
+        self.prefix: tuple[int, ...] = ()
+        self._prefixes = Prefixes(loaded)
         self._cache = kv.make_prompt_cache(self._module)
         self._ids: list[int] = []
         self._n_run = 0  # ids that passes were started on; ahead of `_ids` after an interrupt
@@ -83,20 +90,22 @@ class Session:
             deadline: `time.monotonic()` value after which no further chunk is run.
 
         Returns:
-            How many ids were in the cache already.
+            How many ids did not have to be run: they were in the cache already, or on disk.
 
         Raises:
             PromptTooLongError: before any work.
         """
         self.room(len(ids))
-        reused = self._rewind(_common_prefix(self._ids, ids[:-1]))
+        n_prefix = self._n_prefix(ids)
+        reused = self._reuse(ids[:-1], n_prefix)
         done, chunk = reused, _FIRST_CHUNK
         while done < len(ids) - 1:
             if deadline is not None and time.monotonic() >= deadline:
                 return reused
             if on_progress:
                 on_progress(done, len(ids))
-            part = list(ids[done : min(done + chunk, len(ids) - 1)])
+            end = n_prefix if done < n_prefix else len(ids) - 1
+            part = list(ids[done : min(done + chunk, end)])
             started = time.perf_counter()
             self._n_run += len(part)
             self._module(mx.array(part)[None], cache=self._cache)
@@ -104,6 +113,8 @@ class Session:
             self._ids += part
             done += len(part)
             chunk = _next_chunk(len(part), time.perf_counter() - started)
+            if done == n_prefix:
+                self._prefixes.save(self.prefix, self._cache)
             mx.clear_cache()
         if on_progress:
             on_progress(len(ids), len(ids))
@@ -162,6 +173,22 @@ class Session:
         if self._n_passes % _CLEAR_EVERY == 0:
             mx.clear_cache()
         return logits
+
+    def _n_prefix(self, ids: Sequence[int]) -> int:
+        """Length of `prefix` if this prompt goes on from it and it is worth keeping, else 0."""
+        n = len(self.prefix)
+        return n if tuple(ids[: min(n, len(ids) - 1)]) == self.prefix and self._prefixes.keeps(n) else 0
+
+    def _reuse(self, ids: Sequence[int], n_prefix: int) -> int:
+        """Let the cache hold as much of `ids` as is known without running them; returns how many."""
+        common = _common_prefix(self._ids, ids)
+        if common < n_prefix and (cache := self._prefixes.load(self.prefix)):
+            self._rewind(0)
+            # In this order: an interrupt in between leaves a cache that counts as empty.
+            self._cache, self._n_run = cache, n_prefix
+            self._ids = list(self.prefix)
+            return n_prefix
+        return self._rewind(common)
 
     def _rewind(self, n: int) -> int:
         """Cut the cache back to its first `n` ids, or empty it where it cannot be cut; returns what is left.

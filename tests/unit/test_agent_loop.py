@@ -422,3 +422,20 @@ def test_a_second_run_counts_anew(tiny_runtime, root):
     assert (second.changed_files, second.diff, second.turns) == ((), "", 1)
     head = tiny_runtime.dialect.open_answer(thinking=False)
     assert sum(second.prompt_parts.values()) + len(head) == len(agent.model.prompts[2])
+
+
+def test_the_system_message_is_run_once_for_all_runs(tiny_runtime, tiny_loaded, root, tmp_path, monkeypatch):
+    """A conversation of the real tiny model takes it from the disk; that counts as reused."""
+    from constrained_agent.model.session import Session
+
+    monkeypatch.setenv("CONSTRAINED_AGENT_PREFIXES", str(tmp_path / "prefixes"))
+    usages, parts = [], []
+    for task in ("Do it.", "Do something else."):
+        agent = ScriptedAgent(tiny_runtime, root, [], level="off", max_turns=1, max_tokens=4)
+        agent.runtime.session = Session(tiny_loaded)
+        result = agent.run(task)
+        usages.append(result.usage)
+        parts.append({name: n for name, n in result.prompt_parts.items() if name != "task"})
+    assert parts[0] == parts[1]
+    assert [usage.reused_tokens for usage in usages] == [0, sum(parts[0].values())]
+    assert usages[1].reused_tokens < usages[1].prompt_tokens

@@ -1,56 +1,170 @@
-"""Drafts: what is guessed, that the text is the same with and without, and that the cache holds what was written."""
+"""Drafts: what is guessed, how much of it is worth a pass, and what passes and guesses have cost so far."""
 
 import pytest
 
-from constrained_agent.decode.draft import MAX_DRAFT, Lookup, PassCosts
-from constrained_agent.decode.generate import generate
-from constrained_agent.decode.sampling import Sampling
-from constrained_agent.grammar.sources import Grammar, load
-from tests.fakes import NoisyModel, ScriptedModel, structural_ids
+from constrained_agent.decode.draft import MAX_DRAFT, SPELLED, Drafter, PassCosts, Record
+from constrained_agent.decode.lookup import SUFFIXES, Lookup
+from constrained_agent.decode.needs import Link, Unconstrained
+from constrained_agent.grammar.sources import Grammar
 
-PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n def area(width, height):\n-    return width + height\n"
-PATCH += "+    return width * height\n*** End Patch"
-
-
-def write(runtime, model, constraint, prompt, *, drafts, **more):
-    sampling = more.pop("sampling", Sampling())
-    if drafts is not None:
-        drafts.extend(prompt)
-    return generate(model, constraint, prompt, sampling=sampling, max_tokens=120, drafts=drafts, **more)
+FREE = Unconstrained(100, [99])
+CHEAP = [1.0, 1.0, 1.0, 1.0]
 
 
-def scripted(runtime, answer):
-    return ScriptedModel(runtime.tokenizer, runtime.session.logit_width, [answer])
+class Counting:
+    """Guesses that each number is followed by the next one."""
+
+    kind = "counting"
+
+    def __init__(self, cost_s=0.0):
+        self.cost_s = cost_s
+        self.text = []
+
+    def extend(self, ids):
+        self.text += ids
+
+    def guesses(self, ahead, state):
+        return [(self.kind, (*self.text, *ahead)[-1] + 1)]
 
 
-def test_the_longest_end_that_stood_before_is_followed():
+def counting(costs=CHEAP, start=0, **more):
+    drafter = Drafter([Counting(**more)], PassCosts(list(costs)))
+    drafter.extend([start])
+    return drafter
+
+
+def tokens(links):
+    return [link.token for link in links]
+
+
+def following(lookup, ahead=()):
+    return list(lookup.following(ahead))
+
+
+def test_what_followed_the_longest_end_comes_first():
     lookup = Lookup()
-    lookup.extend([1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 9, 3, 4])
-    assert lookup.propose(1)[:3] == [5, 6, 7]
+    lookup.extend([1, 2, 3, 4, 5, 6, 7, 8, 9, 4, 5, 11, 3, 4, 5])
+    assert following(lookup) == [(3, 6), (2, 11), (1, 11)]
+    assert following(lookup, [6]) == [(3, 7), (2, 7), (1, 7)]
     lookup.extend([99])
-    assert lookup.propose(1) == []
+    assert following(lookup) == []
 
 
-def test_the_last_of_several_places_is_followed():
+def test_the_last_of_several_places_counts_and_never_the_end_itself():
     lookup = Lookup()
     lookup.extend([1, 2, 3, 1, 2, 4, 1, 2])
-    assert lookup.propose(1)[0] == 4
+    assert following(lookup)[0] == (2, 4)
 
 
-def test_guesses_that_fail_get_shorter_and_those_that_hold_longer():
+def test_another_text_is_known_but_not_gone_on_with():
     lookup = Lookup()
-    lookup.extend([1, 2, *range(3, 40), 1, 2])
-    first = len(lookup.propose(1))
-    for _ in range(20):
-        lookup.judged(first, 0)
-    assert lookup.propose(1) == []
-    for _ in range(40):
-        lookup.judged(4, 4)
-    assert len(lookup.propose(1)) > first
-    free = Lookup(PassCosts([1.0, 1.0, 1.0, 1.0]))
-    free.extend([1, 2, *range(3, 40), 1, 2])
-    free.judged(12, 12)
-    assert len(free.propose(1)) == MAX_DRAFT
+    lookup.extend([1, 2, 3])
+    lookup.add([7, 8, 9])
+    assert following(lookup) == []
+    assert following(lookup, [7]) == [(1, 8)]
+    lookup.extend([8])
+    assert following(lookup) == [(1, 9)]
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [([1, 2, 3], [1, 2, 3, 4]), ([1, 2, 3], [1, 2]), ([1, 2, 3], [1, 5, 3]), ([], [1]), ([1, 2], [])],
+)
+def test_a_new_prompt_goes_on_from_what_it_shares_with_the_old_text(before, now):
+    lookup, fresh = Lookup(), Lookup()
+    lookup.begin(before)
+    lookup.begin(now)
+    fresh.extend(now)
+    lookup.extend([41, 42])
+    fresh.extend([41, 42])
+    for ahead in ([], [1], [41], now[:2]):
+        assert set(following(fresh, ahead)) <= set(following(lookup, ahead))
+    longest = (*now, 41, 42)[-SUFFIXES[0] :]
+    assert following(lookup, [*longest, 50]) == []
+
+
+def test_a_chain_is_as_long_as_it_pays():
+    assert len(counting().chain(FREE, 1)) == 7, "with one half at each, seven come true in one of 128 cases"
+    assert counting([1.0, 4.0, 8.0, 12.0]).chain(FREE, 1) == []
+    assert len(counting([1.0, 1.9, 3.0, 4.0]).chain(FREE, 1)) < 7
+
+
+def test_kinds_of_guesses_that_hold_get_longer_and_those_that_fail_stop_until_they_are_forgotten():
+    drafter = counting()
+    for _ in range(60):
+        drafter.judged([Link(1, (), Counting.kind)] * 12, 12, waited=False)
+    assert tokens(drafter.chain(FREE, 1)) == list(range(1, MAX_DRAFT + 1))
+    costly = counting([1.0, 1.4, 1.5, 1.9])
+    for _ in range(60):
+        costly.judged([Link(1, (), Counting.kind)], 0, waited=False)
+    assert costly.chain(FREE, 1) == []
+    for _ in range(2_000):
+        costly.judged([], 0, waited=False)
+    assert costly.chain(FREE, 1) != []
+
+
+def test_nothing_is_known_of_guesses_behind_a_wrong_one():
+    record = Record()
+    drafter = counting()
+    drafter._record = record
+    for _ in range(60):
+        drafter.judged([Link(1, (), "a"), Link(2, (), "b"), Link(3, (), "c")], 1, waited=False)
+    assert record.chance("a") > 0.9
+    assert record.chance("b") < 0.1
+    assert record.chance("c") == 0.5
+
+
+def test_a_costly_guess_is_asked_for_while_it_pays():
+    assert len(counting(cost_s=0.1).chain(FREE, 1)) == 3, (
+        "after three halvings a pass of 1 s is worth 0.0625 s"
+    )
+    assert counting(cost_s=1.0).chain(FREE, 1) == []
+
+
+def test_an_end_is_never_guessed():
+    assert tokens(counting(start=96).chain(FREE, 1)) == [97, 98]
+
+
+def test_forced_tokens_join_a_guess_and_forbidden_guesses_are_left_out(tiny_runtime):
+    encode = tiny_runtime.tokenizer.encode_plain
+    made = tiny_runtime.grammar_constraint(Grammar("g", "lark", 'start: ("a" "bc de" | "x") "y"'))
+    (a,), (x,), (y,) = encode("a"), encode("x"), encode("y")
+
+    class Both:
+        kind, cost_s = "both", 0.0
+
+        def extend(self, ids):
+            pass
+
+        def guesses(self, ahead, state):
+            return [("bad", y), ("good", a), ("late", x)]
+
+    (link,) = Drafter([Both()], PassCosts(list(CHEAP))).chain(made, 1)
+    assert (link.token, link.kind) == (a, "good")
+    assert tiny_runtime.tokenizer.bytes_of(link.forced) == b"bc dey"
+
+
+def test_a_text_that_must_come_is_guessed_where_its_tokens_are_open(tiny_runtime):
+    """`"\\n" "\\n"*`: the first byte is a newline, and several tokens begin with one."""
+    made = tiny_runtime.grammar_constraint(Grammar("g", "lark", r'start: "\n" /\n*/ "end"'))
+    assert made.forced() == []
+    links = Drafter([], PassCosts(list(CHEAP))).chain(made, 1)
+    assert tokens(links) == tiny_runtime.tokenizer.encode_plain("\n")
+    assert links[0].kind == SPELLED
+
+
+def test_waiting_for_guesses_ends_where_they_fail_and_is_tried_again():
+    drafter = counting([1.0, 1.4, 1.5, 1.9])
+    drafter.timed(1, 1.0, 0.1)
+    assert drafter.waits()
+    for _ in range(60):
+        drafter.judged([Link(1, (), "x")], 0, waited=True)
+    assert not drafter.waits()
+    assert any(drafter.waits() for _ in range(1_000))
+    idle = counting()
+    for _ in range(200):
+        idle.timed(1, 1.0, 5.0)
+    assert not idle.waits()
 
 
 def test_costs_between_and_beyond_what_was_measured():
@@ -68,67 +182,3 @@ def test_costs_are_learned_from_passes():
     assert costs.of(1) == pytest.approx(0.02)
     assert costs.of(12) == pytest.approx(0.022)
     assert costs.of(4) == pytest.approx(0.028)
-
-
-def test_a_repeated_text_takes_fewer_steps(tiny_runtime):
-    prompt = tiny_runtime.tokenizer.encode_plain(f"Write this:\n{PATCH}\n")
-    plain, drafted = (
-        write(
-            tiny_runtime,
-            scripted(tiny_runtime, PATCH),
-            tiny_runtime.grammar_constraint(load("apply_patch_strict")),
-            prompt,
-            drafts=drafts,
-        )
-        for drafts in (None, Lookup())
-    )
-    assert tiny_runtime.tokenizer.decode(drafted.tokens) == PATCH
-    assert drafted.tokens == plain.tokens
-    assert drafted.forced == plain.forced
-    assert drafted.model_steps < plain.model_steps / 3
-
-
-@pytest.mark.parametrize("temperature", [0.0, 0.9])
-@pytest.mark.parametrize("level", ["off", "words", "patch"])
-def test_the_text_is_the_same_with_and_without(tiny_runtime, temperature, level):
-    """The real model, whose guesses fail and hold as they come; the cache then holds the text and nothing else."""
-    prompt = tiny_runtime.tokenizer.encode_plain("ab ab ab ab the same again the same again " * 3)
-    constraints = {
-        "off": tiny_runtime.unconstrained,
-        "words": lambda: tiny_runtime.grammar_constraint(
-            Grammar("words", "lark", 'start: ("ab " | "the " | "same ")+')
-        ),
-        "patch": lambda: tiny_runtime.grammar_constraint(load("apply_patch_strict")),
-    }
-    for seed in range(6):
-        texts = []
-        for drafts in (None, Lookup()):
-            done = write(
-                tiny_runtime,
-                tiny_runtime.session,
-                constraints[level](),
-                prompt,
-                drafts=drafts,
-                sampling=Sampling(temperature=temperature, seed=seed),
-            )
-            texts.append(done.tokens)
-        assert texts[0] == texts[1]
-        held = tiny_runtime.session.ids
-        whole = (*prompt, *done.tokens)
-        assert held == whole[: len(held)] or len(held) > len(whole)
-
-
-def test_noise_with_drafts_is_the_same_noise(tiny_runtime):
-    """Drafts that are checked under a model that writes structure now and then."""
-    structure = structural_ids(tiny_runtime.tokenizer)
-    prompt = tiny_runtime.tokenizer.encode_plain(PATCH)
-    done = write(
-        tiny_runtime,
-        NoisyModel(tiny_runtime.session, structure, seed=3),
-        tiny_runtime.grammar_constraint(load("apply_patch_strict")),
-        prompt,
-        drafts=Lookup(),
-        sampling=Sampling(temperature=1.0),
-    )
-    assert done.complete
-    assert done.drafted_tokens >= done.accepted_tokens
