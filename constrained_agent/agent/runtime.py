@@ -28,6 +28,7 @@ from constrained_agent.messages import ToolSpec
 if TYPE_CHECKING:
     from constrained_agent.agent.drafts import PatchLookup
     from constrained_agent.decode.draft import Drafter
+    from constrained_agent.decode.draft_model import ModelDrafts
     from constrained_agent.decode.needs import Constraint, Drafts
     from constrained_agent.model.weights import LoadedModel
 
@@ -68,6 +69,7 @@ class Runtime:
         self.session = Session(loaded)
         self._engine = EngineTokenizer(self.tokenizer)
         self._lookup: PatchLookup | None = None
+        self._draft_model: ModelDrafts | None = None
         self._drafter: Drafter | None = None
         self._compiled: dict[tuple[str, int, Editable | None], ClosableMatcher] = {}
 
@@ -182,8 +184,28 @@ class Runtime:
         """
         return closable(self._engine, grammar)
 
+    def add_draft_model(self, loaded: LoadedModel) -> None:
+        """Let a smaller model take part in `drafts`.
+
+        Raises:
+            ModelError: its vocabulary is another one.
+        """
+        from constrained_agent.decode.draft_model import ModelDrafts
+        from constrained_agent.errors import ModelError
+        from constrained_agent.model.session import Session
+        from constrained_agent.model.tokenizer import Tokenizer
+
+        other = Tokenizer(loaded.tokenizer_json, loaded.end_tokens)
+        if other.token_bytes != self.tokenizer.token_bytes or loaded.logit_width < other.vocab_size:
+            raise ModelError(
+                f"{loaded.card.name} cannot guess for {self.card.name}: it has another vocabulary "
+                f"({other.vocab_size:,} tokens, not {self.tokenizer.vocab_size:,}, or not the same ones); "
+                "take a smaller model of the same family"
+            )
+        self._draft_model = ModelDrafts(Session(loaded), other.vocab_size)
+
     def drafts(self, prompt: Sequence[int], files: Sequence[OfferedFile] = ()) -> Drafts:
-        """Guesses at an answer to a prompt, from what it repeats.
+        """Guesses at an answer to a prompt, from what it repeats, and from the draft model if there is one.
 
         What passes cost, and how often guesses came true, is known from the answers before.
 
@@ -195,8 +217,10 @@ class Runtime:
 
         if self._lookup is None or self._drafter is None:
             self._lookup = PatchLookup(self._engine)
-            self._drafter = Drafter([self._lookup])
+            self._drafter = Drafter([self._lookup, *([self._draft_model] if self._draft_model else [])])
         self._lookup.begin(prompt, files)
+        if self._draft_model:
+            self._draft_model.begin(prompt)
         return self._drafter
 
     def unconstrained(self) -> Constraint:

@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from constrained_agent.cli import tools_file
 from constrained_agent.cli.setup import (
     ModelFlags,
+    check_model_flags,
     load_runtime,
     max_added_lines_option,
     model_options,
@@ -89,7 +90,7 @@ def _generate(flags: Flags) -> int:
 
         check_choice(tools, flags.tool_choice or "auto")
     files = _Files(flags.edit) if flags.edit else None
-    runtime = load_runtime(flags.model)  # before the imports below: they bring mlx
+    runtime = load_runtime(flags.model, flags.draft_model)  # before the imports below: they bring mlx
 
     from constrained_agent.agent.turn import thinking_limits
     from constrained_agent.cli import view
@@ -129,6 +130,7 @@ def _generate(flags: Flags) -> int:
 
 def _check(flags: Flags) -> str:
     """Refuse contradictory flags; returns the prompt's text."""
+    check_model_flags(flags)
     if (flags.prompt is None) == (flags.prompt_file is None):
         raise click.UsageError("give the prompt by --prompt or by --prompt-file, one of them")
     sources = {

@@ -14,6 +14,7 @@ import click
 
 from constrained_agent.cli.setup import (
     ModelFlags,
+    check_model_flags,
     load_runtime,
     max_added_lines_option,
     model_options,
@@ -91,7 +92,7 @@ def _run(flags: Flags) -> int:
     transcript = Transcript(flags.transcript)
     if not any(tool.effect == "exec" for tool in tools.specs) and not (flags.read_only or flags.no_exec):
         click.echo("commands are off: there is no terminal to ask on (--yes runs them unasked)", err=True)
-    runtime = load_runtime(flags.model)  # before the imports below: they bring mlx
+    runtime = load_runtime(flags.model, flags.draft_model)  # before the imports below: they bring mlx
 
     from constrained_agent.agent.loop import Agent
     from constrained_agent.cli.view import RunView
@@ -108,6 +109,7 @@ def _run(flags: Flags) -> int:
 
 def _check(flags: Flags) -> None:
     """Refuse what makes no sense, before anything is loaded."""
+    check_model_flags(flags)
     if flags.task is None and not sys.stdin.isatty():
         raise click.UsageError("a TASK is needed where there is no terminal to ask on")
     if flags.task is not None and not flags.task.strip():

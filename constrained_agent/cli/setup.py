@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from constrained_agent.agent.runtime import Runtime
     from constrained_agent.decode.sampling import Sampling
     from constrained_agent.model.cards import Card
+    from constrained_agent.model.weights import LoadedModel
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,7 +42,10 @@ _OPTIONS = (
         "--drafts/--no-drafts",
         default=True,
         show_default=True,
-        help="Guess ahead from the text so far: the same text in fewer passes.",
+        help="Guess ahead from files and the text so far: the same text in fewer passes.",
+    ),
+    click.option(
+        "--draft-model", metavar="NAME", help="A smaller model of the same family that guesses, too."
     ),
     click.option(
         "--think-budget", type=click.IntRange(1), metavar="N", help="Tokens of thinking. Default: half."
@@ -61,6 +65,7 @@ class ModelFlags:
     top_p: float | None
     top_k: int | None
     drafts: bool
+    draft_model: str | None
     think: bool
     think_budget: int | None
     as_json: bool
@@ -73,14 +78,36 @@ def model_options(function: F) -> F:
     return function
 
 
-def load_runtime(name: str | None) -> Runtime:
-    """Resolve and load a model, saying on stderr what is loaded.
+def check_model_flags(flags: ModelFlags) -> None:
+    """Refuse what makes no sense.
+
+    Raises:
+        click.UsageError: two of them contradict each other.
+    """
+    if flags.draft_model is not None and not flags.drafts:
+        raise click.UsageError("--draft-model and --no-drafts contradict each other")
+
+
+def load_runtime(name: str | None, draft: str | None = None) -> Runtime:
+    """Resolve and load a model, and one that guesses for it, saying on stderr what is loaded.
 
     Call it before anything imports mlx: a fast BLAS has to be there first.
 
     Raises:
-        ModelError: it cannot be found, fetched or loaded.
+        ModelError: one of them cannot be found, fetched or loaded, or they do not fit each other.
     """
+    loaded = _load(name)
+    from constrained_agent.agent.runtime import Runtime
+    from constrained_agent.cli import view
+
+    with view.status(f"preparing {loaded.card.name}"):
+        runtime = Runtime(loaded)
+    if draft is not None:
+        runtime.add_draft_model(_load(draft))
+    return runtime
+
+
+def _load(name: str | None) -> LoadedModel:
     from constrained_agent.cli import view
     from constrained_agent.model import cards, fetch, weights
 
@@ -89,10 +116,7 @@ def load_runtime(name: str | None) -> Runtime:
     # Downloads bring progress bars of their own, so they come before ours.
     fetch.fetch(card, progress=lambda message: click.echo(message, err=True))
     with view.status(f"loading {card.name}") as progress:
-        loaded = weights.load(card, progress=progress)
-        from constrained_agent.agent.runtime import Runtime
-
-        return Runtime(loaded)
+        return weights.load(card, progress=progress)
 
 
 def sampling(card: Card, flags: ModelFlags) -> Sampling:

@@ -35,19 +35,22 @@ class Ahead:
         """Whether no guess is left."""
         return self._n_true == len(self._links)
 
-    def forward(self, pending: Sequence[int], state: Constraint, *, waited: bool = False) -> mx.array:
+    def forward(
+        self, pending: Sequence[int], state: Constraint, n_left: int, *, waited: bool = False
+    ) -> mx.array:
         """Run ids of the text, and guesses behind them.
 
         Args:
             pending: ids, at least one.
             state: the constraint after them.
+            n_left: tokens that the text may still have after them.
             waited: the pass could have been queued before the first of the ids was known.
 
         Returns:
             (V,) logits after `pending`, being computed.
         """
         assert self.level, "guesses are left that nobody looked at"
-        self._links = self._drafts.chain(state, len(pending))
+        self._links = self._drafts.chain(state, len(pending), n_left)
         self._n_true, self._waited = 0, waited
         ids = [*pending, *(i for link in self._links for i in (link.token, *link.forced))]
         self._clock.model_called()

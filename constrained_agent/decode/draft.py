@@ -111,7 +111,7 @@ class Drafter:
     """Guesses from several sources, as long as they pay. Keep it: it learns.
 
     Args:
-        sources: the one that is asked first, first.
+        sources: the cheapest first.
     """
 
     def __init__(self, sources: Sequence[Source], costs: PassCosts | None = None) -> None:
@@ -126,19 +126,20 @@ class Drafter:
         for source in self._sources:
             source.extend(ids)
 
-    def chain(self, state: State, n_pending: int) -> list[Link]:
+    def chain(self, state: State, n_pending: int, n_left: int) -> list[Link]:
         """Guesses at what comes next, each one if those before it come true.
 
         Args:
             state: the constraint after the text; it allows every guess.
             n_pending: ids that the next pass runs anyway.
+            n_left: tokens that the text may still have.
         """
         one, base = self.costs.of(1), self.costs.of(n_pending)
         links: list[Link] = []
         ahead: list[int] = []
         state = state.copy()
         chance, spared, best, best_s = 1.0, 0.0, 0, 0.0
-        while len(links) < MAX_DRAFT and chance > _LEAST_CHANCE and not state.stopped:
+        while len(links) < MAX_DRAFT and len(ahead) < n_left and chance > _LEAST_CHANCE and not state.stopped:
             found = self._guess(ahead, state, worth_s=chance * one)
             if found is None:
                 break
@@ -156,15 +157,19 @@ class Drafter:
         return links[:best]
 
     def _guess(self, ahead: Sequence[int], state: State, worth_s: float) -> tuple[Hashable, int] | None:
+        """The guess that comes true most often; a source that costs more than it adds is not asked."""
+        best, best_chance = None, 0.0
         for source in self._sources:
-            if source.cost_s > worth_s * self._record.chance(source.kind):
+            if source.cost_s and source.cost_s > worth_s * (self._record.chance(source.kind) - best_chance):
                 continue
             for kind, token in source.guesses(ahead, state):
                 if token not in state.end_ids and state.accepted_prefix([token]):
-                    return kind, token
-        if spelled := state.spelling():
+                    if self._record.chance(kind) > best_chance:
+                        best, best_chance = (kind, token), self._record.chance(kind)
+                    break
+        if best is None and (spelled := state.spelling()):
             return SPELLED, spelled[0]
-        return None
+        return best
 
     def judged(self, links: Sequence[Link], n_true: int, *, waited: bool) -> None:
         """How the guesses of a pass went: `n_true` of them came true, then one did not, or all did.

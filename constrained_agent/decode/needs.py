@@ -120,8 +120,12 @@ class Drafts(Protocol):
     def extend(self, ids: Sequence[int]) -> None:
         """Text that has been written."""
 
-    def chain(self, state: State, n_pending: int) -> list[Link]:
-        """Guesses at what comes after `state`, worth a place in a pass that runs `n_pending` ids anyway."""
+    def chain(self, state: State, n_pending: int, n_left: int) -> list[Link]:
+        """Guesses at what comes after `state`, worth a place in a pass that runs `n_pending` ids anyway.
+
+        Args:
+            n_left: tokens that the text may still have; more are not guessed.
+        """
 
     def judged(self, links: Sequence[Link], n_true: int, *, waited: bool) -> None:
         """How the guesses of a pass went; `waited`: the device had to wait for them."""
@@ -139,7 +143,7 @@ class NoDrafts:
     def extend(self, ids: Sequence[int]) -> None:
         pass
 
-    def chain(self, state: State, n_pending: int) -> list[Link]:
+    def chain(self, state: State, n_pending: int, n_left: int) -> list[Link]:
         return []
 
     def judged(self, links: Sequence[Link], n_true: int, *, waited: bool) -> None:

@@ -115,6 +115,10 @@ class Steps:
             self._tell()
 
     @property
+    def _n_left(self) -> int:
+        return self.max_tokens - len(self.tokens)
+
+    @property
     def n_steps(self) -> int:
         """Passes after that of the prompt's last id."""
         return max(0, self.passes.n_passes - 1)
@@ -124,7 +128,7 @@ class Steps:
         self._settle(ahead, [], forced)
         if self.constraint.stopped:
             return "complete"
-        logits = self.passes.forward([last_prompt_id, *forced], self.constraint)  # (V,)
+        logits = self.passes.forward([last_prompt_id, *forced], self.constraint, self._n_left)  # (V,)
         key = mx.random.key(self.sampling.seed)
         while len(self.tokens) < self.max_tokens:
             key, draw_key = mx.random.split(key)
@@ -251,7 +255,7 @@ class Steps:
         elif (known := self.passes.after(drawn.token)) is not None:
             return known
         pending = forced if drawn.following is not None else [drawn.token, *forced]
-        return self.passes.forward(pending, self.constraint, waited=self._wide)
+        return self.passes.forward(pending, self.constraint, self._n_left, waited=self._wide)
 
     def _settle(self, ahead: Constraint, tokens: list[int], forced: list[int]) -> None:
         """Write tokens and what they force; `ahead` is the state after them."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from constrained_agent.decode.needs import Drafts, Link, NoDrafts
 from constrained_agent.grammar.matcher import EngineTokenizer, Matcher
 
+_ENDLESS = 1_000_000  # tokens
 _N_SHOWN = 60  # bytes before a refused one
 
 
@@ -73,7 +74,7 @@ class _Guesses:
 
     def begin(self, matcher: Matcher, n_pending: int) -> None:
         """A pass over `n_pending` ids starts in this state."""
-        self._links, self._at = self._drafts.chain(matcher, n_pending), 0
+        self._links, self._at = self._drafts.chain(matcher, n_pending, _ENDLESS), 0
         self.n_ids += n_pending + sum(1 + len(link.forced) for link in self._links)
 
     def holds(self, token: int) -> bool:

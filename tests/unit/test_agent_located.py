@@ -129,7 +129,7 @@ def test_generate_edit_writes_a_patch_that_git_like_apply_takes(tiny_runtime, ro
     )
     runtime = copy.copy(tiny_runtime)
     runtime.session = ScriptedModel(tiny_runtime.tokenizer, tiny_runtime.session.logit_width, [patch])
-    monkeypatch.setattr(module, "load_runtime", lambda name: runtime)
+    monkeypatch.setattr(module, "load_runtime", lambda name, draft: runtime)
     monkeypatch.chdir(root)
     assert run(["generate", "--edit", "m.py", "--prompt", "Mend b.", "--temperature", "0"]) == 0
     written = capsys.readouterr().out

@@ -11,7 +11,7 @@ from constrained_agent.cli.app import run
 @pytest.fixture
 def command(tiny_runtime, monkeypatch, capsys):
     """Runs a command line with the tiny model loaded already; returns (exit code, stdout, stderr)."""
-    monkeypatch.setattr(generate, "load_runtime", lambda name: tiny_runtime)
+    monkeypatch.setattr(generate, "load_runtime", lambda name, draft: tiny_runtime)
 
     def call(*arguments):
         code = run(["generate", *arguments])

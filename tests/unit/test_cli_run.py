@@ -28,7 +28,7 @@ def command(tiny_runtime, repo, monkeypatch, capsys):
     def go(answers, *arguments):
         runtime = copy.copy(tiny_runtime)
         runtime.session = ScriptedModel(tiny_runtime.tokenizer, tiny_runtime.session.logit_width, answers)
-        monkeypatch.setattr(module, "load_runtime", lambda name: runtime)
+        monkeypatch.setattr(module, "load_runtime", lambda name, draft: runtime)
         code = run(["run", "--repo", str(repo), "--temperature", "0", *arguments])
         out, err = capsys.readouterr()
         return code, out, err

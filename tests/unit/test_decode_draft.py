@@ -84,23 +84,25 @@ def test_a_new_prompt_goes_on_from_what_it_shares_with_the_old_text(before, now)
 
 
 def test_a_chain_is_as_long_as_it_pays():
-    assert len(counting().chain(FREE, 1)) == 7, "with one half at each, seven come true in one of 128 cases"
-    assert counting([1.0, 4.0, 8.0, 12.0]).chain(FREE, 1) == []
-    assert len(counting([1.0, 1.9, 3.0, 4.0]).chain(FREE, 1)) < 7
+    assert len(counting().chain(FREE, 1, 100)) == 7, (
+        "with one half at each, seven come true in one of 128 cases"
+    )
+    assert counting([1.0, 4.0, 8.0, 12.0]).chain(FREE, 1, 100) == []
+    assert len(counting([1.0, 1.9, 3.0, 4.0]).chain(FREE, 1, 100)) < 7
 
 
 def test_kinds_of_guesses_that_hold_get_longer_and_those_that_fail_stop_until_they_are_forgotten():
     drafter = counting()
     for _ in range(60):
         drafter.judged([Link(1, (), Counting.kind)] * 12, 12, waited=False)
-    assert tokens(drafter.chain(FREE, 1)) == list(range(1, MAX_DRAFT + 1))
+    assert tokens(drafter.chain(FREE, 1, 100)) == list(range(1, MAX_DRAFT + 1))
     costly = counting([1.0, 1.4, 1.5, 1.9])
     for _ in range(60):
         costly.judged([Link(1, (), Counting.kind)], 0, waited=False)
-    assert costly.chain(FREE, 1) == []
+    assert costly.chain(FREE, 1, 100) == []
     for _ in range(2_000):
         costly.judged([], 0, waited=False)
-    assert costly.chain(FREE, 1) != []
+    assert costly.chain(FREE, 1, 100) != []
 
 
 def test_nothing_is_known_of_guesses_behind_a_wrong_one():
@@ -115,14 +117,19 @@ def test_nothing_is_known_of_guesses_behind_a_wrong_one():
 
 
 def test_a_costly_guess_is_asked_for_while_it_pays():
-    assert len(counting(cost_s=0.1).chain(FREE, 1)) == 3, (
+    assert len(counting(cost_s=0.1).chain(FREE, 1, 100)) == 3, (
         "after three halvings a pass of 1 s is worth 0.0625 s"
     )
-    assert counting(cost_s=1.0).chain(FREE, 1) == []
+    assert counting(cost_s=1.0).chain(FREE, 1, 100) == []
+
+
+def test_no_more_is_guessed_than_the_text_may_have():
+    assert len(counting().chain(FREE, 1, 3)) == 3
+    assert counting().chain(FREE, 1, 0) == []
 
 
 def test_an_end_is_never_guessed():
-    assert tokens(counting(start=96).chain(FREE, 1)) == [97, 98]
+    assert tokens(counting(start=96).chain(FREE, 1, 100)) == [97, 98]
 
 
 def test_forced_tokens_join_a_guess_and_forbidden_guesses_are_left_out(tiny_runtime):
@@ -139,7 +146,7 @@ def test_forced_tokens_join_a_guess_and_forbidden_guesses_are_left_out(tiny_runt
         def guesses(self, ahead, state):
             return [("bad", y), ("good", a), ("late", x)]
 
-    (link,) = Drafter([Both()], PassCosts(list(CHEAP))).chain(made, 1)
+    (link,) = Drafter([Both()], PassCosts(list(CHEAP))).chain(made, 1, 100)
     assert (link.token, link.kind) == (a, "good")
     assert tiny_runtime.tokenizer.bytes_of(link.forced) == b"bc dey"
 
@@ -148,7 +155,7 @@ def test_a_text_that_must_come_is_guessed_where_its_tokens_are_open(tiny_runtime
     """`"\\n" "\\n"*`: the first byte is a newline, and several tokens begin with one."""
     made = tiny_runtime.grammar_constraint(Grammar("g", "lark", r'start: "\n" /\n*/ "end"'))
     assert made.forced() == []
-    links = Drafter([], PassCosts(list(CHEAP))).chain(made, 1)
+    links = Drafter([], PassCosts(list(CHEAP))).chain(made, 1, 100)
     assert tokens(links) == tiny_runtime.tokenizer.encode_plain("\n")
     assert links[0].kind == SPELLED
 
