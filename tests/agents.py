@@ -58,7 +58,7 @@ class ScriptedAgent:
             self.tools,
             Settings(
                 Decoding(level, Sampling(), max_tokens, thinking, max_added_lines=max_added_lines),
-                Limits(max_turns=max_turns, time_limit_s=settings.pop("time_limit_s", None)),
+                Limits(max_turns, settings.pop("max_run_tokens", None), settings.pop("time_limit_s", None)),
                 **settings,
             ),
             transcript=Transcript(str(self._log)),

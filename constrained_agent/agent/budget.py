@@ -26,7 +26,13 @@ ExitReason = Literal[
 ]
 
 REPEATS_TO_WARN, REPEATS_TO_STOP = 2, 3
-"""Identical calls in a row: the second is answered with a warning, the third is not run any more."""
+"""Rounds of the same calls (A, A or A, B, A, B): the second is answered with a warning, the third is not run."""
+
+_LONGEST_ROUND = 3
+"""Turns of a round that is looked for."""
+
+RUN_TOKENS = 200_000
+"""Generated in a run whose turns have no limit."""
 
 MAX_CUTS = 3
 """Answers cut by a limit before the run is given up: the model has been told twice to split its work."""
@@ -37,8 +43,8 @@ class Limits:
     """What a run may spend.
 
     Attributes:
-        max_turns: answers of the model.
-        max_run_tokens: tokens generated over all answers; None = as many as the turns allow.
+        max_turns: answers of the model; 0 = no limit but that of tokens.
+        max_run_tokens: tokens generated over all answers; None = as many as the turns allow, or `RUN_TOKENS`.
         time_limit_s: seconds for the whole run; None = no limit.
     """
 
@@ -56,8 +62,7 @@ class Budget:
     n_tokens: int = 0
     n_cuts: int = 0
     _started: float = field(default_factory=time.monotonic)
-    _last_calls: str = ""
-    _n_same: int = 0
+    _calls: list[str] = field(default_factory=list)
 
     @property
     def deadline(self) -> float | None:
@@ -69,22 +74,32 @@ class Budget:
         """Why no further turn may start, or None."""
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return "time_limit"
-        if self.limits.max_run_tokens is not None and self.n_tokens >= self.limits.max_run_tokens:
+        max_tokens = self.limits.max_run_tokens
+        if max_tokens is None and not self.limits.max_turns:
+            max_tokens = RUN_TOKENS
+        if max_tokens is not None and self.n_tokens >= max_tokens:
             return "token_budget"
-        if self.n_turns >= self.limits.max_turns:
+        if self.limits.max_turns and self.n_turns >= self.limits.max_turns:
             return "max_turns"
         return None
 
     def forget_calls(self) -> None:
         """An answer without calls came between: the next call is no repeat."""
-        self._last_calls, self._n_same = "", 0
+        self._calls.clear()
 
     def repeats(self, calls: Sequence[ToolCall]) -> int:
-        """Record the calls of a turn; returns how many times in a row just these calls came, this time included.
+        """Record the calls of a turn; returns how many rounds of the same calls end with it, 1 if it is none.
 
         Calls that succeeded count too: a model that reads one file for ever is as stuck as one that errs.
         """
-        key = json.dumps([(call.name, call.arguments) for call in calls], sort_keys=True)
-        self._n_same = self._n_same + 1 if key == self._last_calls else 1
-        self._last_calls = key
-        return self._n_same
+        self._calls.append(json.dumps([(call.name, call.arguments) for call in calls], sort_keys=True))
+        return max(_rounds(self._calls, length) for length in range(1, _LONGEST_ROUND + 1))
+
+
+def _rounds(items: Sequence[str], length: int) -> int:
+    """How many times the last `length` items stand at the end, one after the other."""
+    last = items[-length:]
+    n = 1
+    while len(last) == length and items[-(n + 1) * length : -n * length] == last:
+        n += 1
+    return n

@@ -1,9 +1,15 @@
-"""The ids that the model has seen, in order; they only grow."""
+"""What the model has seen, in order, by ids. It only grows, until it has to be made shorter.
+
+Then the results of calls give way first, to a line each; after them whole turns, to one message that says what was
+called and what came of it. What the person asked for last always stays, and so do the last turns. A prompt after that
+shares less with the one before, and is run anew from where they part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 from constrained_agent.agent.prompt import Part
 from constrained_agent.agent.turn import Turn
@@ -11,6 +17,54 @@ from constrained_agent.model.tokenizer import Untrusted
 
 if TYPE_CHECKING:
     from constrained_agent.agent.runtime import Runtime
+
+KEPT_TURNS = 2
+"""Answers at the end, with their results, that are never made shorter: what the model is at."""
+
+_STUB_CHARS = 400
+"""Of a result: shorter ones stay, a longer one keeps its first line."""
+
+_SUMMARY_LINES = 60
+"""Of the calls that turned into a summary, the last ones."""
+
+Kind = Literal["system", "task", "note", "answer", "results", "summary"]
+
+
+@dataclass(slots=True)
+class Message:
+    """One message, or the answer between two.
+
+    Attributes:
+        name: what it is, for the count of tokens.
+        results: of a message of results, each with the call that it answers, in words.
+        words: of an answer, its text.
+    """
+
+    kind: Kind
+    name: str
+    ids: list[int]
+    results: list[Result] = field(default_factory=list)
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a call.
+
+    Attributes:
+        call: the call in a few words.
+        read: the file that it showed, if it showed one.
+    """
+
+    text: str
+    call: str = "call"
+    read: str | None = None
+
+    @property
+    def headline(self) -> str:
+        """Its first line, shortened."""
+        line = self.text.strip().partition("\n")[0]
+        return line if len(line) <= 120 else line[:120] + "…"
 
 
 class Conversation:
@@ -21,53 +75,155 @@ class Conversation:
     whatever interrupted its run. Nothing else may be said while owing.
 
     Attributes:
-        ids: everything so far; a prompt goes on from here.
+        messages: everything so far.
         parts: tokens of each part since the last `begin`, by name; they sum to `ids`.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime, self._dialect, self._tokenizer = runtime, runtime.dialect, runtime.tokenizer
-        self.ids: list[int] = []
+        self.messages: list[Message] = []
         self.parts: dict[str, int] = {}
+        self._system_parts: dict[str, int] = {}
         self._owed = 0
-        self._results: list[str] = []
+        self._results: list[Result] = []
+
+    @property
+    def ids(self) -> list[int]:
+        """Everything so far; a prompt goes on from here."""
+        return [token for message in self.messages for token in message.ids]
 
     def begin(self, system: Sequence[Part]) -> None:
         """Start counting parts; in a new conversation, also the system message."""
-        self.parts = {"history": len(self.ids)} if self.ids else {}
-        if not self.ids:
-            self.ids = self._dialect.system(*joined(system))
-            self._runtime.session.prefix = tuple(self.ids)  # the same in every run: its state is kept on disk
+        self.parts = {"history": len(self.ids)} if self.messages else {}
+        if not self.messages:
+            ids = self._dialect.system(*joined(system))
+            self._runtime.session.prefix = tuple(ids)  # the same in every run: its state is kept on disk
             for part in system:
-                self.parts[part.name] = len(self._tokenizer.encode(_piece(part)))
-            self.parts["system_frame"] = len(self.ids) - sum(self.parts.values())
+                self._system_parts[part.name] = len(self._tokenizer.encode(_piece(part)))
+            self._system_parts["system_frame"] = len(ids) - sum(self._system_parts.values())
+            self.parts = dict(self._system_parts)
+            self.messages.append(Message("system", "system", ids))
 
     def say(self, text: str, part: str) -> None:
-        """A message of the user, counted as one part."""
+        """A message of the user, counted as one part; a `note` is the harness's own."""
         assert not self._owed, "a call has no result yet"
         ids = self._dialect.user(text)
-        self.ids += ids
+        self.messages.append(Message("note" if part == "notes" else "task", part, ids, words=text))
         self.parts[part] = self.parts.get(part, 0) + len(ids)
 
     def answered(self, turn: Turn, n_calls: int) -> None:
         """Take in an answer; `n_calls` results are owed to it."""
-        self.ids = list(turn.history)
+        ids = list(turn.history[len(self.ids) :])
+        self.messages.append(Message("answer", "answer", ids, words=turn.answer.text))
         self._owed, self._results = n_calls, []
 
-    def give(self, text: str) -> None:
-        """The result of the next call."""
-        self._results.append(text)
+    def give(self, text: str, call: str = "call", read: str | None = None) -> None:
+        """The result of the next call.
+
+        Args:
+            call: it in a few words.
+            read: the file that it showed.
+        """
+        self._results.append(Result(text, call, read))
 
     def amend(self, text: str) -> None:
         """Add something to the last result."""
-        self._results[-1] += f"\n\n{text}"
+        last = self._results[-1]
+        self._results[-1] = Result(f"{last.text}\n\n{text}", last.call, last.read)
+
+    @property
+    def n_result_chars(self) -> int:
+        """Length of the results that were given and not written yet."""
+        return sum(len(result.text) for result in self._results)
 
     def settle(self, missing: str) -> None:
         """Write the results that are owed; calls that have none get `missing`."""
         if self._owed:
-            texts = [*self._results, *[missing] * (self._owed - len(self._results))]
-            self.ids += self._dialect.tool_results(texts)
+            results = [*self._results, *[Result(missing)] * (self._owed - len(self._results))]
+            self._write_results(results)
         self._owed, self._results = 0, []
+
+    def _write_results(self, results: list[Result]) -> None:
+        ids = self._dialect.tool_results([result.text for result in results])
+        self.messages.append(Message("results", "results", ids, results))
+
+    def tokens(self) -> Iterator[tuple[str, int]]:
+        """Each message with its tokens, the parts of the system message apart; they sum to `ids`."""
+        yield from self._system_parts.items()
+        for message in self.messages[1:]:
+            yield message.name, len(message.ids)
+
+    def shrink(self, n_tokens: int) -> int:
+        """Make it at most so many tokens, as far as that goes.
+
+        Returns:
+            How many messages were made shorter or left out.
+        """
+        assert not self._owed, "a call has no result yet"
+        n_changed = 0
+        for message in self._old():
+            if len(self.ids) <= n_tokens:
+                return n_changed
+            n_changed += self._stub(message)
+        while len(self.ids) > n_tokens and (turn := self._oldest_turn()):
+            self._summarise(turn)
+            n_changed += len(turn)
+        return n_changed
+
+    def shown_files(self) -> set[str]:
+        """The files that a result still shows."""
+        return {result.read for message in self.messages for result in message.results if result.read}
+
+    def _old(self) -> list[Message]:
+        """All but the last turns."""
+        answers = [at for at, message in enumerate(self.messages) if message.kind == "answer"]
+        return self.messages[: answers[-KEPT_TURNS]] if len(answers) >= KEPT_TURNS else []
+
+    def _stub(self, message: Message) -> bool:
+        """Shorten long results to a line each."""
+        stubs = [_stub(result) for result in message.results]
+        if stubs == message.results:
+            return False
+        message.results = stubs
+        message.ids = self._dialect.tool_results([result.text for result in stubs])
+        return True
+
+    def _oldest_turn(self) -> list[Message]:
+        """The first answer that is old, with what was said to it; the tasks between are left alone but the last one
+        is not passed."""
+        old = self._old()
+        start = next((at for at, message in enumerate(old) if message.kind == "answer"), None)
+        if start is None:
+            return []
+        end = next(
+            (at for at in range(start + 1, len(old)) if old[at].kind in ("answer", "task", "summary")),
+            len(old),
+        )
+        return old[start:end]
+
+    def _summarise(self, turn: Sequence[Message]) -> None:
+        """Put a turn's calls and outcomes into the summary before it, made if need be."""
+        at = self.messages.index(turn[0])
+        lines = [f"- {result.call}: {result.headline}" for message in turn for result in message.results]
+        if not lines and turn[0].words:
+            lines = [f"- you said: {Result(turn[0].words).headline}"]
+        del self.messages[at : at + len(turn)]
+        if at and self.messages[at - 1].kind == "summary":
+            at -= 1
+            lines = [*self.messages.pop(at).words.split("\n"), *lines]
+        lines = lines[-_SUMMARY_LINES:]
+        if lines:
+            text = "What was done before, in short:\n" + "\n".join(lines)
+            self.messages.insert(
+                at, Message("summary", "summary", self._dialect.user(text), words="\n".join(lines))
+            )
+
+
+def _stub(result: Result) -> Result:
+    if len(result.text) <= _STUB_CHARS:
+        return result
+    text = f"{result.headline}\n[{len(result.text):,} characters are left out here to save room]"
+    return Result(text, result.call)
 
 
 def _piece(part: Part) -> str | Untrusted:

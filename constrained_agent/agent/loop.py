@@ -20,6 +20,7 @@ from constrained_agent.agent.budget import (
 )
 from constrained_agent.agent.conversation import Conversation
 from constrained_agent.agent.editable import editable
+from constrained_agent.agent.finished import unfinished
 from constrained_agent.agent.runtime import Runtime
 from constrained_agent.agent.transcript import Transcript
 from constrained_agent.agent.turn import Progress, Turn, take_turn
@@ -32,8 +33,20 @@ from constrained_agent.grammar.patches import longest_added_run
 from constrained_agent.messages import ToolCall, ToolResult, Usage
 from constrained_agent.tools.registry import Tools
 
-MAX_VERIFICATIONS = 5
-"""Answers that failed the tests before the run is given up."""
+MAX_REMINDERS = 2
+"""Answers that were none, and of which the model was told so, in a run; one of each kind."""
+
+WRAP_UP_TOKENS = 400
+"""For the last words of a run that has come to its limit."""
+
+FULL_SHARE = 0.8
+"""Of the context: a prompt that would take more is made shorter first."""
+
+_ROOMY_SHARE = 0.5  # of the context: what it is made shorter to, so that not every turn does it again
+_RESULT_SHARE = 0.25  # of the context: a result that would take more is cut
+_CHARS_PER_TOKEN = 3.5  # of code; where the share of a result is counted
+_LONG_RESULT_CHARS = 6_000  # after so much, the model is told the task once more
+_TASK_CHARS = 600  # of the task in that reminder
 
 
 @dataclass(slots=True)
@@ -45,7 +58,8 @@ class _Run:
     failures: Counter[str] = field(default_factory=Counter)
     answer: str = ""
     last_error: str = ""
-    n_reminders: int = 0
+    task: str = ""
+    reminded: set[str] = field(default_factory=set)
     tests: ToolResult | None = None
 
 
@@ -78,7 +92,7 @@ class Agent:
         Raises:
             UserError: a file cannot be read, or the prompt is too long for a first answer.
         """
-        run = _Run(Budget(self._settings.limits))
+        run = _Run(Budget(self._settings.limits), task=task)
         self._tools.start_run(run.budget.deadline)
         self._open(task, files)
         reason: ExitReason | None = None
@@ -86,6 +100,7 @@ class Agent:
             while reason is None:
                 reason = run.budget.spent() or self._turn(run)
             self._final_tests(run)
+            self._wrap_up(run, reason)
         except KeyboardInterrupt:
             reason = "interrupted"
         except (PromptTooLongError, BudgetError) as error:
@@ -121,26 +136,33 @@ class Agent:
         run.budget.n_turns += 1
         number = run.budget.n_turns
         choice = self._settings.first_tool if number == 1 and self._settings.first_tool else "auto"
+        self._make_room()
         offered = self._offered()
+        turn = self._answer(run, number, choice, self._settings.decoding.max_tokens, offered)
+        return self._act(run, turn)
+
+    def _answer(self, run: _Run, number: int, choice: str, max_tokens: int, offered: Editable | None) -> Turn:
+        """Let the model answer once, and take down what it cost."""
         self._watcher.turn_started(number)
         turn = take_turn(
             self._runtime,
             self._conversation.ids,
             self._tools.specs,
             choice,
-            self._settings.decoding,
+            replace(self._settings.decoding, max_tokens=max_tokens),
             self._reader,
             editable=offered,
             number=number,
             deadline=run.budget.deadline,
             progress=Progress(self._watcher.prefill, self._watcher.tokens),
         )
-        self._conversation.answered(turn, len(turn.answer.items) if _wants_results(turn) else 0)
+        owed = len(turn.answer.items) if choice != "none" and _wants_results(turn) else 0
+        self._conversation.answered(turn, owed)
         run.usage += turn.usage
         run.budget.n_tokens += len(turn.generation.tokens)
         self._transcript.turn(number, choice, turn, self._runtime.tokenizer.decode(turn.generation.tokens))
         self._watcher.turn_ended(turn)
-        return self._act(run, turn)
+        return turn
 
     def _offered(self) -> Editable | None:
         """What patches may edit; the model is told what they no longer may."""
@@ -174,18 +196,25 @@ class Agent:
         if not answer.text:
             reason = self._reminded(run, "no_answer", notes.EMPTY_NOTE)
             return "thinking_limit" if reason and turn.generation.thinking_cut else reason
-        if answer.faults and not run.n_reminders:
+        if answer.faults and answer.faults[0].kind not in run.reminded:
             # A call or patch that was printed; a second time it is taken for the answer that it may be.
             return self._reminded(run, answer.faults[0].kind, answer.faults[0].message)
         run.answer = answer.text
+        open_end = (
+            None if answer.faults else unfinished(answer.text, changed=bool(self._tools.changes().paths))
+        )
+        if open_end == "announced":
+            return self._reminded(run, "no_call", notes.ANNOUNCED_NOTE)
+        if open_end == "claimed" and self._settings.test_command is None:  # else the tests decide
+            return self._reminded(run, "claimed", notes.CLAIMED_NOTE)
         return self._verified(run)
 
     def _reminded(self, run: _Run, failure: str, note: str) -> ExitReason | None:
-        """Tell the model once that its answer is none."""
+        """Tell the model that its answer is none, once for each kind of failure."""
         run.failures[failure] += 1
-        run.n_reminders += 1
-        if run.n_reminders > 1:
+        if failure in run.reminded or len(run.reminded) >= MAX_REMINDERS:
             return "no_answer"
+        run.reminded.add(failure)
         self._note(note)
         return None
 
@@ -216,6 +245,8 @@ class Agent:
             self._conversation.amend(self._run_tests(run).text)
         if repeats >= REPEATS_TO_WARN:
             self._conversation.amend(notes.REPEAT_WARNING)
+        if self._conversation.n_result_chars > _LONG_RESULT_CHARS:
+            self._conversation.amend(notes.REMINDER.format(task=_cut(run.task, _TASK_CHARS)))
         self._conversation.settle(notes.INTERRUPTED)
         return None
 
@@ -233,7 +264,7 @@ class Agent:
             and longest_added_run(str(item.arguments.get("patch", ""))) >= limit
         ):
             result = replace(result, text=f"{result.text}\n{notes.LONG_RUN_NOTE.format(n=limit)}")
-        self._conversation.give(result.text)
+        self._conversation.give(self._bounded(result.text), _in_short(item), _file_shown(item, result))
         self._transcript.result(result)
         if not result.ok:
             run.failures[result.error_kind] += 1
@@ -242,19 +273,31 @@ class Agent:
         return result
 
     def _verified(self, run: _Run) -> ExitReason | None:
-        """A finished answer counts as done if the tests agree; else their output goes back to the model."""
-        if self._settings.test_command is None:
-            return "done"
-        tests = run.tests or self._run_tests(run)
-        if tests.ok:
+        """A finished answer counts as done if tests and hook agree; else their output goes back to the model."""
+        note = self._objection(run)
+        if note is None:
             return "done"
         run.failures["tests_failed"] += 1
         spent = run.budget.spent()
-        if run.failures["tests_failed"] >= MAX_VERIFICATIONS or spent == "max_turns":
+        if run.failures["tests_failed"] >= self._settings.max_verifications or spent == "max_turns":
             return "tests_failed"
         if spent is None:
-            self._note(f"The task is not done yet.\n{tests.text}")
+            self._note(note)
         return spent
+
+    def _objection(self, run: _Run) -> str | None:
+        """What speaks against the task being done, for the model."""
+        if self._settings.test_command is not None:
+            tests = run.tests or self._run_tests(run)
+            if not tests.ok:
+                return f"The task is not done yet.\n{self._bounded(tests.text)}"
+        if (command := self._settings.stop_hook) is not None:
+            hook = self._tools.run_tests(command)
+            self._transcript.result(hook)
+            self._watcher.call_ended(hook)
+            if not hook.ok:
+                return notes.HOOK_NOTE.format(command=command, report=self._bounded(hook.text))
+        return None
 
     def _run_tests(self, run: _Run) -> ToolResult:
         assert self._settings.test_command is not None
@@ -266,6 +309,34 @@ class Agent:
     def _final_tests(self, run: _Run) -> None:
         if self._settings.test_command is not None and run.tests is None:
             self._run_tests(run)
+
+    def _wrap_up(self, run: _Run, reason: ExitReason | None) -> None:
+        """Let a run that has come to its limit say in words how far it got; tools are not on offer for that."""
+        if reason not in ("max_turns", "token_budget") or run.answer:
+            return
+        self._note(notes.WRAP_UP_NOTE)
+        self._make_room()
+        turn = self._answer(run, run.budget.n_turns + 1, "none", WRAP_UP_TOKENS, None)
+        run.answer = turn.answer.text
+
+    def _make_room(self) -> None:
+        """Shorten the conversation where it would soon outgrow the context; what is no longer shown was not read."""
+        limit = self._runtime.session.context_limit
+        if len(self._conversation.ids) <= FULL_SHARE * limit:
+            return
+        before = self._conversation.shown_files()
+        n_changed = self._conversation.shrink(int(_ROOMY_SHARE * limit))
+        self._transcript.write("shrink", messages=n_changed, tokens=len(self._conversation.ids))
+        for path in before - self._conversation.shown_files():
+            self._tools.forget(path)
+
+    def _bounded(self, text: str) -> str:
+        """A result that leaves room for others in the context: head and tail."""
+        n_chars = int(self._runtime.session.context_limit * _RESULT_SHARE * _CHARS_PER_TOKEN)
+        if len(text) <= n_chars:
+            return text
+        half = n_chars // 2
+        return text[:half] + notes.CUT_RESULT.format(n=len(text) - 2 * half) + text[-half:]
 
     def _note(self, text: str) -> None:
         """Tell the model something as the user would."""
@@ -296,6 +367,26 @@ class Agent:
             failures=result.failures,
         )
         return result
+
+
+def _file_shown(item: ToolCall | Fault, result: ToolResult) -> str | None:
+    """The file whose lines a result shows."""
+    if isinstance(item, ToolCall) and item.name == "read_file" and result.ok:
+        return str(item.arguments["path"])
+    return None
+
+
+def _in_short(item: ToolCall | Fault) -> str:
+    """A call in a few words, for a summary."""
+    if isinstance(item, Fault):
+        return f"a call that was wrong ({item.kind})"
+    return (
+        f"{item.name}({', '.join(f'{key}={_cut(repr(value), 80)}' for key, value in item.arguments.items())})"
+    )
+
+
+def _cut(text: str, n_chars: int) -> str:
+    return text if len(text) <= n_chars else text[:n_chars] + "…"
 
 
 def _wants_results(turn: Turn) -> bool:

@@ -25,3 +25,18 @@ LOST_NOTE = (
 )
 INTERRUPTED = "error: interrupted by the person before it was finished"
 EMPTY_NOTE = "Your answer was empty. Go on with a tool call, or say in words what you did."
+ANNOUNCED_NOTE = (
+    "You said what you will do, but sent no call: nothing was done. Send the call now. "
+    "If the task is done, say in one sentence what you did."
+)
+CLAIMED_NOTE = (
+    "You said that something was changed, but no patch of yours was applied: every file is as it was. "
+    "Send the patch now, or say that nothing was changed."
+)
+WRAP_UP_NOTE = (
+    "This run has come to its limit: no further call will be run. Say in a few sentences what is done, "
+    "what is left to do, and what you would do next."
+)
+REMINDER = "(The task, once more: {task})"
+CUT_RESULT = "\n[... cut: {n:,} characters are left out here, the context has no room for them ...]\n"
+HOOK_NOTE = "The task is not done yet: the check {command} said so.\n{report}"

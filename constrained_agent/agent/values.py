@@ -21,6 +21,8 @@ class Settings:
         prompt_size: full or compact.
         first_tool: tool that the first answer must call; None leaves it free.
         test_command: decides whether the task is done; run after each turn that changed files and at the end.
+        stop_hook: a command that is asked as well when the model says that it is done: exit code 0 lets it stop.
+        max_verifications: finished answers that the two may refuse before the run is given up.
     """
 
     decoding: Decoding
@@ -28,6 +30,8 @@ class Settings:
     prompt_size: Size = "full"
     first_tool: str | None = None
     test_command: str | None = None
+    stop_hook: str | None = None
+    max_verifications: int = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,10 @@ class Reads:
         known = before.ranges if before is not None and before.digest == stamp else ()
         self._seen[path] = Seen(stamp, _kept([*known, shown]))
 
+    def forget(self, path: Path) -> None:
+        """The model no longer sees what it read of a file."""
+        self._seen.pop(path, None)
+
     def refresh(self, files: Sequence[tuple[FilePlan, Route]]) -> None:
         """Take in a patch of the run itself that has landed.
 

@@ -123,6 +123,10 @@ class Tools:
         """What the model may change without reading it again: see `Workspace.readings`, also for the cost."""
         return self._workspace.readings()
 
+    def forget(self, path: str) -> None:
+        """Take a file as not read: the conversation had no room for it any more."""
+        self._workspace.forget(path)
+
     def taken(self) -> Taken:
         """What a new file must not be named: see `Workspace.taken`, also for the cost."""
         return self._workspace.taken()

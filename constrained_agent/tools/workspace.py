@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
@@ -108,6 +109,11 @@ class Workspace:
             PatchError: what `resolve` raises.
         """
         self._reads.add(self.resolve(path), content, lines)
+
+    def forget(self, path: str) -> None:
+        """Take a file as not read; nothing happens where there is none."""
+        with contextlib.suppress(PatchError):
+            self._reads.forget(self.resolve(path))
 
     def seen(self, path: str) -> str | None:
         """SHA-256 of what the model last saw of a file; None if it has not read it."""

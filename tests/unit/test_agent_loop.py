@@ -67,9 +67,76 @@ def test_a_tool_error_goes_back_and_the_run_goes_on(tiny_runtime, root):
 
 
 def test_stops_at_max_turns(tiny_runtime, root):
-    answers = [call("list_dir", path="."), call("read_file", path="f.txt"), "never asked for"]
-    result = ScriptedAgent(tiny_runtime, root, answers, max_turns=2).run()
+    answers = [call("list_dir", path="."), call("read_file", path="f.txt"), "I looked around.", "too much"]
+    agent = ScriptedAgent(tiny_runtime, root, answers, max_turns=2)
+    result = agent.run()
     assert (result.exit_reason, result.turns, result.succeeded) == ("max_turns", 2, False)
+    assert result.answer == "I looked around.", "the last words of a run that has come to its limit"
+    assert "has come to its limit" in agent.prompt_text(2)
+
+
+def test_last_words_hold_no_call(tiny_runtime, root):
+    answers = [call("list_dir", path="."), ONE_TO_TWO]
+    result = ScriptedAgent(tiny_runtime, root, answers, max_turns=1).run()
+    assert result.exit_reason == "max_turns"
+    assert (root / "f.txt").read_text() == "one\n"
+
+
+def test_no_limit_of_turns_but_one_of_tokens(tiny_runtime, root):
+    looks = [
+        call("list_dir", path="."),
+        call("read_file", path="f.txt"),
+        call("read_file", path="f.txt", limit=3),
+    ]
+    looks += [call("read_file", path="f.txt", limit=n) for n in range(4, 16)]
+    result = ScriptedAgent(tiny_runtime, root, [*looks, "The end."], max_turns=0).run()
+    assert (result.exit_reason, result.turns) == ("done", 16)
+    agent = ScriptedAgent(tiny_runtime, root, [*looks, "The end."], max_turns=0, max_run_tokens=60)
+    result = agent.run()
+    assert result.exit_reason == "token_budget"
+    assert result.turns < 5
+
+
+@pytest.mark.parametrize(
+    ("words", "failure", "told"),
+    [
+        ("I will now edit the file.", "no_call", "sent no call"),
+        ("I have updated f.txt.", "claimed", "no patch of yours was applied"),
+    ],
+)
+def test_words_that_are_no_finished_answer_get_one_reminder(tiny_runtime, root, words, failure, told):
+    agent = ScriptedAgent(tiny_runtime, root, [words, ONE_TO_TWO, "I have updated f.txt."])
+    result = agent.run()
+    assert (result.exit_reason, result.turns, result.failures[failure]) == ("done", 3, 1)
+    assert told in agent.prompt_text(1)
+    stuck = ScriptedAgent(tiny_runtime, root, [words.replace("f.txt", "x")] * 2).run()
+    if failure == "no_call":
+        assert (stuck.exit_reason, stuck.turns, stuck.answer) == ("no_answer", 2, words)
+
+
+def test_two_reminders_at_most(tiny_runtime, root):
+    answers = ["I will now edit the file.", "I have updated it.", "Let me look.", "never asked for"]
+    result = ScriptedAgent(tiny_runtime, root, answers).run()
+    assert (result.exit_reason, result.turns) == ("no_answer", 3)
+
+
+def test_rounds_of_calls_are_warned_about_and_stopped(tiny_runtime, root):
+    a, b = call("list_dir", path="."), call("read_file", path="f.txt")
+    agent = ScriptedAgent(tiny_runtime, root, [a, b, a, b, a, b, "never asked for"])
+    result = agent.run()
+    assert (result.exit_reason, result.turns) == ("repeated_calls", 6)
+    assert "do something else" not in agent.prompt_text(3)
+    assert "do something else" in agent.prompt_text(4)
+
+
+def test_the_stop_hook_decides_as_well(tiny_runtime, root):
+    hook = "grep -q two f.txt || { echo f.txt must say two; exit 1; }"
+    agent = ScriptedAgent(tiny_runtime, root, ["Done.", ONE_TO_TWO, "Now."], stop_hook=hook)
+    result = agent.run()
+    assert (result.exit_reason, result.tests_passed, result.turns) == ("done", None, 3)
+    assert "f.txt must say two" in agent.prompt_text(1)
+    never = ScriptedAgent(tiny_runtime, root, ["Done."] * 2, stop_hook="false", max_verifications=2).run()
+    assert (never.exit_reason, never.turns) == ("tests_failed", 2)
 
 
 def test_first_tool_is_enforced_once(tiny_runtime, root):
@@ -134,19 +201,21 @@ def test_tests_that_go_on_failing_end_the_run(tiny_runtime, root):
 def test_tests_run_at_the_end_whatever_ended_it(tiny_runtime, root):
     """Also where the last turn ran none, and where a call after a test run may have changed the outcome."""
     looks = ScriptedAgent(
-        tiny_runtime, root, [call("list_dir", path=".")], max_turns=1, test_command=TEST_COMMAND
+        tiny_runtime, root, [call("list_dir", path="."), "."], max_turns=1, test_command=TEST_COMMAND
     ).run()
     assert (looks.exit_reason, looks.tests_passed, looks.succeeded) == ("max_turns", False, False)
-    breaks = [ONE_TO_TWO, call("exec_command", command="echo one > f.txt")]
+    breaks = [ONE_TO_TWO, call("exec_command", command="echo one > f.txt"), "."]
     broken = ScriptedAgent(tiny_runtime, root, breaks, max_turns=2, test_command=TEST_COMMAND).run()
     assert (broken.exit_reason, broken.tests_passed) == ("max_turns", False)
-    mended = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO], max_turns=1, test_command=TEST_COMMAND).run()
+    mended = ScriptedAgent(
+        tiny_runtime, root, [ONE_TO_TWO, "."], max_turns=1, test_command=TEST_COMMAND
+    ).run()
     assert (mended.exit_reason, mended.tests_passed, mended.succeeded) == ("max_turns", True, True)
 
 
 def test_read_only_offers_no_tool_that_writes(tiny_runtime, root):
     agent = ScriptedAgent(
-        tiny_runtime, root, [ONE_TO_TWO], policy=Policy(read_only=True), max_turns=1, max_tokens=30
+        tiny_runtime, root, [ONE_TO_TWO] * 2, policy=Policy(read_only=True), max_turns=1, max_tokens=30
     )
     result = agent.run()
     assert (root / "f.txt").read_text() == "one\n"
@@ -429,13 +498,13 @@ def test_the_system_message_is_run_once_for_all_runs(tiny_runtime, tiny_loaded, 
     from constrained_agent.model.session import Session
 
     monkeypatch.setenv("CONSTRAINED_AGENT_PREFIXES", str(tmp_path / "prefixes"))
-    usages, parts = [], []
+    turns, parts = [], []
     for task in ("Do it.", "Do something else."):
         agent = ScriptedAgent(tiny_runtime, root, [], level="off", max_turns=1, max_tokens=4)
         agent.runtime.session = Session(tiny_loaded)
         result = agent.run(task)
-        usages.append(result.usage)
+        turns.append(next(event for event in reversed(agent.events) if event.get("number") == 1))
         parts.append({name: n for name, n in result.prompt_parts.items() if name != "task"})
     assert parts[0] == parts[1]
-    assert [usage.reused_tokens for usage in usages] == [0, sum(parts[0].values())]
-    assert usages[1].reused_tokens < usages[1].prompt_tokens
+    assert [turn["reused_tokens"] for turn in turns] == [0, sum(parts[0].values())]
+    assert turns[1]["reused_tokens"] < turns[1]["prompt_tokens"]

@@ -1,0 +1,71 @@
+"""Words without a call: finished answers, announcements, claims."""
+
+import pytest
+
+from constrained_agent.agent.finished import unfinished
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I will now edit area.py.",
+        "I'll read the file first.",
+        "I’ll start by reading area.py.",
+        "Let me look at the tests.",
+        "The bug is in area. Let me fix it.",
+        "First, I need to read the file.",
+        "Now I will apply the patch:",
+        "Here is the change:",
+        "I am going to run the tests now.",
+        "Next, I will update the configuration.",
+        "Let's run the tests to see what fails.",
+        "We need to change the return value. I should fix this",
+        "The function is wrong.\nI will go ahead and correct it.",
+    ],
+)
+def test_announced(text):
+    assert unfinished(text, changed=False) == "announced"
+    assert unfinished(text, changed=True) == "announced"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I fixed the bug in area.py.",
+        "I have updated the function to multiply.",
+        "I've added the missing import and removed the old one.",
+        "The file has been updated.",
+        "We have successfully corrected the typo.",
+        "Done. I’ve replaced `+` with `*`.",
+    ],
+)
+def test_claimed(text):
+    assert unfinished(text, changed=False) == "claimed"
+    assert unfinished(text, changed=True) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The end.",
+        "The function area multiplies width and height.",
+        "Nothing was changed: the tests pass already.",
+        "No files were modified.",
+        "I did not change anything.",
+        "The config was not updated, since it is right.",
+        "There is no such file in this repository.",
+        "Paris.",
+        "All done: 2 files changed.",
+        "The default was changed in version 3.2.",
+        "Let me know if I should change anything else.",
+        "If you want, I can run the tests.",
+        "Once you agree, I will apply the change.",
+        'The docs say "I will now edit the file."',
+        "The log says:\n```\nI have updated the file.\n```\nThat is all.",
+        "You should run `pip install .` before the tests.",
+        "It returns the sum.\n\n- width\n- height",
+        "",
+    ],
+)
+def test_finished(text):
+    assert unfinished(text, changed=False) is None
