@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "generate": "One constrained generation.",
     "check": "Say where a text leaves a grammar, and what could have come instead.",
     "patch": "Apply a patch without a model, whole or not at all.",
+    "bench": "Speed beside plain mlx-lm, in one run.",
     "models": "List, fetch or show model cards.",
     "doctor": "Say what this machine has and lacks.",
 }

@@ -96,18 +96,23 @@ def load_runtime(name: str | None, draft: str | None = None) -> Runtime:
     Raises:
         ModelError: one of them cannot be found, fetched or loaded, or they do not fit each other.
     """
-    loaded = _load(name)
+    loaded = load_model(name)
     from constrained_agent.agent.runtime import Runtime
     from constrained_agent.cli import view
 
     with view.status(f"preparing {loaded.card.name}"):
         runtime = Runtime(loaded)
     if draft is not None:
-        runtime.add_draft_model(_load(draft))
+        runtime.add_draft_model(load_model(draft))
     return runtime
 
 
-def _load(name: str | None) -> LoadedModel:
+def load_model(name: str | None) -> LoadedModel:
+    """Resolve, fetch and load a model, saying on stderr what is loaded.
+
+    Raises:
+        ModelError: it cannot be found, fetched or loaded.
+    """
     from constrained_agent.cli import view
     from constrained_agent.model import cards, fetch, weights
 
