@@ -55,11 +55,12 @@ def apply(logits: mx.array, words: NDArray[np.uint32]) -> mx.array:
     return _apply(logits, mx.array(words))
 
 
-def _plain_apply(logits: mx.array, words: mx.array) -> mx.array:
+def allowed_only(logits: mx.array, words: mx.array) -> mx.array:
+    """`apply`, op by op: to be compiled with what comes next."""
     bits = (words[:, None] >> mx.arange(32, dtype=mx.uint32)) & 1  # (ceil(V / 32), 32)
     allowed = bits.reshape(-1)[: logits.shape[-1]].astype(mx.bool_)  # (V,)
     return mx.where(allowed, logits, mx.array(-float("inf"), dtype=logits.dtype))
 
 
 # One fused kernel: 0.2 ms at width 151,936 on a CPU, against 1.1 ms op by op.
-_apply = cast(Callable[[mx.array, mx.array], mx.array], mx.compile(_plain_apply))
+_apply = cast(Callable[[mx.array, mx.array], mx.array], mx.compile(allowed_only))

@@ -92,6 +92,9 @@ class Constraint(State, Protocol):
     def closing(self) -> list[int] | None:
         """Tokens of a short way to a whole text; empty where it is whole, or where none is asked for."""
 
+    def fits(self, n_tokens: int) -> bool:
+        """Whether a whole text fits into so many more tokens."""
+
     def fresh(self) -> Self:
         """The same constraint in its first state, sharing nothing that this one has moved."""
 
@@ -184,6 +187,9 @@ class Unconstrained:
 
     def closing(self) -> list[int]:
         return []
+
+    def fits(self, n_tokens: int) -> bool:
+        return True
 
     def copy(self) -> Self:
         return self

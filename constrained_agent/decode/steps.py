@@ -20,8 +20,8 @@ from constrained_agent.decode import mask
 from constrained_agent.decode.ahead import Ahead
 from constrained_agent.decode.clock import Clock
 from constrained_agent.decode.needs import Constraint, Drafts, Model, NoDrafts
-from constrained_agent.decode.repetition import LOOKED_BACK, repeats
-from constrained_agent.decode.sampling import Sampling, sample
+from constrained_agent.decode.repetition import repeats
+from constrained_agent.decode.sampling import Sampling, sample, sample_masked
 from constrained_agent.errors import DeadEndError
 
 # Draws at one place before the text is closed: where so many of the model's wishes cost too much, the end is near.
@@ -155,7 +155,7 @@ class Steps:
         """Whether the model goes round in circles; what it copies does not count."""
         if self.constraint.copying:
             self.n_copied = len(self.tokens)
-        return repeats(self.tokens[max(self.n_copied, len(self.tokens) - LOOKED_BACK) :], self.blank_ids)
+        return repeats(self.tokens, self.blank_ids, self.n_copied)
 
     def _draw(self, logits: mx.array, key: mx.array) -> _Drawn | None:
         """Draw a token after which a whole text still fits into the budget; None where none was drawn.
@@ -169,12 +169,12 @@ class Steps:
         """
         self._tell()  # while the pass runs, as all of this
         words = self._bitmask()
-        if mask.count(words) == 0:
+        n_allowed = mask.count(words)
+        if n_allowed == 0:
             raise DeadEndError(self._so_far())
-        for attempt in range(_MAX_DRAWS):
-            if mask.count(words) == 0:
-                break
-            token, following = self._pick(logits, words, mx.random.split(key)[1] if attempt else key)
+        for attempt in range(min(n_allowed, _MAX_DRAWS)):
+            draw_key = mx.random.split(key)[1] if attempt else key
+            token, following = self._pick(logits, words, n_allowed - attempt, draw_key)
             if token in self.constraint.end_ids:
                 return _Drawn(token, following, self.constraint, [])
             ahead, forced = self._after([token])
@@ -188,19 +188,18 @@ class Steps:
         return None
 
     def _pick(
-        self, logits: mx.array, words: NDArray[np.uint32], key: mx.array
+        self, logits: mx.array, words: NDArray[np.uint32], n_allowed: int, key: mx.array
     ) -> tuple[int, mx.array | None]:
         """Draw one allowed token; in a free region, with the next pass already queued on it.
 
         Returns:
             The token, and the logits (1, V) of the pass that was queued on it, if one was.
         """
-        n_allowed = mask.count(words)
         if n_allowed <= _GATHER_LIMIT:
             allowed = mx.array(mask.ids(words))  # (n,)
             drawn = allowed[sample(logits[allowed], self.sampling, key)]
         else:
-            drawn = sample(mask.apply(logits, words), self.sampling, key)
+            drawn = sample_masked(logits, mx.array(words), self.sampling, key)
         self._wide = n_allowed > self.constraint.vocab_size // 2
         queues = self._wide and self.passes.level and not self.drafts.waits()
         following = self.passes.queue(drawn) if queues else None
@@ -234,11 +233,11 @@ class Steps:
 
     def _fits(self, ahead: Constraint, n_tokens: int) -> bool:
         """Whether a whole text still fits after `n_tokens` more tokens, which lead to `ahead`."""
-        way = ahead.closing()
-        if way is not None and len(self.tokens) + n_tokens + len(way) > self.max_tokens:
+        if ahead.fits(self.max_tokens - len(self.tokens) - n_tokens):
+            return True
+        if ahead.closing() is not None:
             self.narrowed_at = len(self.tokens)
-            return False
-        return way is not None
+        return False
 
     def _ended(self, reason: StopReason) -> StopReason:
         """The reason for an end, unless the limit had left the model little but to end."""

@@ -3,7 +3,8 @@
 Beside the matcher over the model's vocabulary walks a twin over single bytes, in which ends are searched for
 (`grammar.closing`). A way that was found stays good for most tokens that follow: inside a line of a patch or a
 string of JSON the old way still ends the text, and on the way itself the rest of it does. So a search (1 to
-60 ms) is needed once per construct, not once per token (0.03 to 0.1 ms).
+60 ms) is needed once per construct, not once per token (0.03 to 0.1 ms). While there is room any way will do, and the
+first one that is found takes 1 ms; a short one is looked for where that does not fit.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class ClosableMatcher(Matcher):
         self._way: Path | None = None
         self._unread: list[int] = []
         self._searched = False
+        self._thorough = False  # whether the search was for a short way
+        self._begun = False
 
     @property
     def copying(self) -> bool:
@@ -60,22 +63,30 @@ class ClosableMatcher(Matcher):
         """
         super().consume(tokens)
         self._unread += tokens
+        self._begun = self._begun or bool(tokens)
 
     def copy(self) -> Self:
         """An independent constraint in the same state."""
         clone = super().copy()
         clone._special = self._special
         clone._twin = self._twin.copy() if self._twin else None
-        clone._way, clone._searched, clone._unread = self._way, self._searched, list(self._unread)
+        clone._unread, clone._begun = list(self._unread), self._begun
+        clone._know_as(self)
         return clone
 
     def fresh(self) -> Self:
-        """The same constraint before its first token."""
+        """The same constraint before its first token; if this one stands there, with what it knows of ways."""
         clone = super().fresh()
         clone._special = self._special
         clone._twin = self._twin.fresh() if self._twin else None
-        clone._way, clone._searched, clone._unread = None, False, []
+        clone._unread, clone._begun = [], False
+        clone._way, clone._searched, clone._thorough = None, False, False
+        if not self._begun:
+            clone._know_as(self)
         return clone
+
+    def _know_as(self, other: Self) -> None:
+        self._way, self._searched, self._thorough = other._way, other._searched, other._thorough
 
     def closing(self) -> list[int] | None:
         """Tokens of a short way to a whole text; empty where the text is whole; None where none was found.
@@ -85,30 +96,48 @@ class ClosableMatcher(Matcher):
         way = self._found_way()
         return None if way is None else self._as_tokens(way)
 
+    def fits(self, n_tokens: int) -> bool:
+        """Whether a whole text fits into so many more tokens; where there is room, cheaper than `closing`."""
+        return any(self._takes_at_most(self._found_way(thorough=it), n_tokens) for it in (False, True))
+
     def rollback(self, n_tokens: int) -> None:
         """Not to be had: the twin counts bytes. Keep a `copy` instead."""
         self._check()
         raise NotImplementedError(f"copy a ClosableMatcher before it consumes, not {n_tokens} tokens back")
 
-    def _found_way(self) -> Path | None:
+    def _takes_at_most(self, way: Path | None, n_tokens: int) -> bool:
+        if way is None:
+            return False
+        # Where every byte is a token, no text has more tokens than bytes.
+        if len(way) <= n_tokens and not self.tokenizer.missing_bytes:
+            return True
+        tokens = self._as_tokens(way)
+        return tokens is not None and len(tokens) <= n_tokens
+
+    def _found_way(self, *, thorough: bool = True) -> Path | None:
+        """A way to the end: the known one if it still leads there, else what a search finds."""
         if self._twin is None:
             return () if self.accepting else None
-        read = self._as_bytes(self._unread)
-        self._unread = []
-        self._twin.consume(read)
+        if read := self._as_bytes(self._unread):
+            self._unread = []
+            self._twin.consume(read)
+            self._way = self._left_of_way(read)
+            self._searched = self._way is not None
         if self._twin.accepting:
-            self._way, self._searched = (), True
-            return ()
-        if self._searched and self._way is not None:
-            if self._way[: len(read)] == read and self._leads_to_end(self._way[len(read) :]):
-                self._way = self._way[len(read) :]
-                return self._way
-            if self._leads_to_end(self._way):
-                return self._way
-        elif self._searched and not read:
-            return self._way
-        self._way, self._searched = closing.shortest(self._twin), True
+            self._way, self._searched, self._thorough = (), True, True
+        elif not self._searched or (thorough and not self._thorough):
+            self._way, self._searched = closing.shortest(self._twin, thorough=thorough), True
+            self._thorough = thorough or self._way is None
         return self._way
+
+    def _left_of_way(self, read: Path) -> Path | None:
+        """What is left of the known way behind bytes that were read, or all of it; None if neither leads to an end."""
+        if self._way is None:
+            return None
+        rest = self._way[len(read) :]
+        if self._way[: len(read)] == read and self._leads_to_end(rest):
+            return rest
+        return self._way if self._leads_to_end(self._way) else None
 
     def _leads_to_end(self, way: Path) -> bool:
         assert self._twin is not None

@@ -46,6 +46,7 @@ class Session:
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
+        memory.merge_freed_blocks()
         self._module = loaded.module
         self.logit_width = loaded.logit_width
         self._limit, self._limit_is = _context_limit(loaded)

@@ -187,3 +187,34 @@ def test_the_way_out_avoids_bytes_that_the_vocabulary_lacks(tiny_runtime):
     assert bytes(long.closing()).endswith(b"; the end")
     with pytest.raises(BudgetError):
         closable(small, from_regex(r"[a-z]+\x04"))
+
+
+@pytest.mark.parametrize(
+    "written", ["", "*** Begin Patch\n*** Update File: a\n@@\n", "*** Begin Patch\n*** Add"]
+)
+def test_what_fits_is_what_the_shortest_way_takes(tiny_runtime, written):
+    constraint = tiny_runtime.grammar_constraint(load("apply_patch_strict")).fresh()
+    constraint.consume(tiny_runtime.tokenizer.encode_plain(written))
+    known = constraint.copy()
+    n = len(known.closing())
+    for one in (known, constraint):  # the second one has not looked for a way yet
+        assert one.fits(1_000)
+        assert one.copy().fits(n)
+        assert not one.copy().fits(n - 1)
+        assert len(one.closing()) == n
+
+
+def test_the_way_that_is_known_at_the_start_is_kept_for_others(tiny_runtime):
+    first = tiny_runtime.grammar_constraint(load("apply_patch_strict"))
+    way = first.closing()
+    first.fresh().consume(tiny_runtime.tokenizer.encode_plain("*** Begin"))
+    moved = first.copy()
+    moved.consume(tiny_runtime.tokenizer.encode_plain("*** Begin Patch\n*** Delete File: x\n"))
+    assert len(moved.closing()) < len(way)
+    assert first.fresh().closing() == moved.fresh().closing() == way
+
+
+def test_only_what_comes_from_the_start_on_repeats():
+    assert repeats([1, 2] * 40, start=16)
+    assert not repeats([1, 2] * 40, start=17)
+    assert not repeats([1, 2] * 40, start=80)
