@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from constrained_agent.model import blas, cards, weights
+from constrained_agent.model import blas, cards, shapes, weights
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # helpers beside this file are imported as tests.NAME
 
@@ -28,7 +28,8 @@ os.environ["CONSTRAINED_AGENT_PREFIXES"] = "none"  # a test that wants them name
 @pytest.fixture(scope="session")
 def tiny_qwen3_dir(request: pytest.FixtureRequest) -> Path:
     """A random two-layer Qwen3 with the real vocabulary, laid out like a hub snapshot; kept between runs."""
-    recipe = hashlib.sha256(Path(tiny_qwen3.__file__).read_bytes()).hexdigest()[:12]
+    written = [Path(module.__file__).read_bytes() for module in (tiny_qwen3, shapes)]
+    recipe = hashlib.sha256(b"".join(written)).hexdigest()[:12]
     return tiny_qwen3.build(request.config.cache.mkdir("tiny-qwen3") / recipe)
 
 
