@@ -14,8 +14,8 @@ from constrained_agent.decode.needs import State
 from constrained_agent.grammar.located.offer import OfferedFile
 from constrained_agent.grammar.matcher import EngineTokenizer
 
-_MAX_KNOWN = 64
-"""Files whose lines are not added once more. Forgotten ones only cost time."""
+_MAX_READ = 400_000
+"""Tokens: after so many, all is forgotten but the prompt and the files on offer (200 MB)."""
 
 
 class PatchLookup:
@@ -32,21 +32,21 @@ class PatchLookup:
         self._tokenizer = tokenizer
         self._lookup = Lookup()
         self._line = b""
-        self._known: dict[OfferedFile, None] = {}
+        self._known: set[OfferedFile] = set()
 
     def begin(self, prompt: Sequence[int], files: Sequence[OfferedFile]) -> None:
         """An answer to `prompt` begins, whose patch may speak of lines of `files`.
 
         Cost: 3 microseconds for each token that is new.
         """
+        if self._lookup.n_read > _MAX_READ:
+            self._lookup, self._known = Lookup(), set()
         for file in files:
             if file not in self._known:
-                self._known[file] = None
+                self._known.add(file)
                 self._lookup.add(
                     self._as_added([line.encode("utf-8", "surrogateescape") for line in file.lines])
                 )
-        while len(self._known) > _MAX_KNOWN:
-            del self._known[next(iter(self._known))]
         self._lookup.begin(prompt)
         self._line = b""
 

@@ -12,9 +12,13 @@ class Lookup:
     """The text so far and whatever else is known, by what follows what.
 
     Cost: 2 microseconds and half a kilobyte for each token that is new.
+
+    Attributes:
+        n_read: tokens that were new.
     """
 
     def __init__(self) -> None:
+        self.n_read = 0
         self._text: list[int] = []
         self._next: dict[int, dict[tuple[int, ...], int]] = {n: {} for n in SUFFIXES}
 
@@ -33,6 +37,7 @@ class Lookup:
         self._append([], ids)
 
     def _append(self, text: list[int], ids: Sequence[int]) -> None:
+        self.n_read += len(ids)
         for token in ids:
             n = len(text)
             for length in SUFFIXES:

@@ -216,6 +216,7 @@ def test_generate_on_the_command_line(tmp_path):
         "stop_reason",
         "complete",
         "prompt_tokens",
+        "reused_tokens",
         "tokens",
         "forced_tokens",
         "model_steps",
