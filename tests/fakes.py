@@ -21,6 +21,7 @@ class ScriptedModel:
     """
 
     context_limit = 100_000
+    can_cut = True
 
     def __init__(self, tokenizer, logit_width, answers):
         self.logit_width = logit_width

@@ -76,7 +76,7 @@ class Conversation:
 
     Attributes:
         messages: everything so far.
-        parts: tokens of each part since the last `begin`, by name; they sum to `ids`.
+        parts: tokens of each part since the last `begin`, by name, answers and results apart.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -153,8 +153,16 @@ class Conversation:
         for message in self.messages[1:]:
             yield message.name, len(message.ids)
 
-    def shrink(self, n_tokens: int) -> int:
+    def take_back(self, n_messages: int) -> None:
+        """Leave out what came after the first `n_messages`."""
+        del self.messages[n_messages:]
+        self._owed, self._results = 0, []
+
+    def shrink(self, n_tokens: int, limit: int | None = None) -> int:
         """Make it at most so many tokens, as far as that goes.
+
+        Args:
+            limit: tokens from which on even the last results give way; None: they stay.
 
         Returns:
             How many messages were made shorter or left out.
@@ -168,6 +176,10 @@ class Conversation:
         while len(self.ids) > n_tokens and (turn := self._oldest_turn()):
             self._summarise(turn)
             n_changed += len(turn)
+        for message in self.messages:
+            if limit is None or len(self.ids) <= limit:
+                break
+            n_changed += self._stub(message)
         return n_changed
 
     def shown_files(self) -> set[str]:
@@ -189,10 +201,13 @@ class Conversation:
         return True
 
     def _oldest_turn(self) -> list[Message]:
-        """The first answer that is old, with what was said to it; the tasks between are left alone but the last one
-        is not passed."""
+        """The first answer that is old, with what was said to it; or a task before the last one."""
         old = self._old()
-        start = next((at for at, message in enumerate(old) if message.kind == "answer"), None)
+        last = max((at for at, message in enumerate(self.messages) if message.kind == "task"), default=0)
+        kinds = [message.kind for message in old]
+        start = next(
+            (i for i, kind in enumerate(kinds) if kind == "answer" or (kind == "task" and i < last)), None
+        )
         if start is None:
             return []
         end = next(
@@ -205,18 +220,21 @@ class Conversation:
         """Put a turn's calls and outcomes into the summary before it, made if need be."""
         at = self.messages.index(turn[0])
         lines = [f"- {result.call}: {result.headline}" for message in turn for result in message.results]
-        if not lines and turn[0].words:
-            lines = [f"- you said: {Result(turn[0].words).headline}"]
+        if not lines and (words := turn[0].words.strip()):
+            # The person's own words come last, behind files that were put before the model.
+            asked = turn[0].kind == "task"
+            said = Result(words.rpartition("\n")[2] if asked else words).headline
+            lines = [f"- {'you were asked' if asked else 'you said'}: {said}"]
         del self.messages[at : at + len(turn)]
         if at and self.messages[at - 1].kind == "summary":
             at -= 1
             lines = [*self.messages.pop(at).words.split("\n"), *lines]
         lines = lines[-_SUMMARY_LINES:]
         if lines:
-            text = "What was done before, in short:\n" + "\n".join(lines)
-            self.messages.insert(
-                at, Message("summary", "summary", self._dialect.user(text), words="\n".join(lines))
-            )
+            words = "\n".join(lines)
+            # As a result: what it quotes was never said by the person.
+            ids = self._dialect.tool_results([f"What was done before, in short:\n{words}"])
+            self.messages.insert(at, Message("summary", "summary", ids, words=words))
 
 
 def _stub(result: Result) -> Result:

@@ -32,21 +32,21 @@ class PatchLookup:
         self._tokenizer = tokenizer
         self._lookup = Lookup()
         self._line = b""
-        self._known: set[OfferedFile] = set()
+        self._known: dict[str, tuple[str, ...]] = {}
 
     def begin(self, prompt: Sequence[int], files: Sequence[OfferedFile]) -> None:
         """An answer to `prompt` begins, whose patch may speak of lines of `files`.
 
-        Cost: 3 microseconds for each token that is new.
+        Cost: 3 microseconds for each token of the prompt and of lines that are new.
         """
         if self._lookup.n_read > _MAX_READ:
-            self._lookup, self._known = Lookup(), set()
+            self._lookup, self._known = Lookup(), {}
         for file in files:
-            if file not in self._known:
-                self._known.add(file)
-                self._lookup.add(
-                    self._as_added([line.encode("utf-8", "surrogateescape") for line in file.lines])
-                )
+            if (known := self._known.get(file.path)) != file.lines:
+                self._known[file.path] = file.lines
+                new = set(file.lines).difference(known or ())
+                lines = [line.encode("utf-8", "surrogateescape") for line in file.lines if line in new]
+                self._lookup.add(self._as_added(lines))
         self._lookup.begin(prompt)
         self._line = b""
 

@@ -11,7 +11,7 @@ import re
 from typing import Literal
 
 Unfinished = Literal["announced", "claimed"]
-"""announced: the last sentence says what will be done next. claimed: it says that files were changed."""
+"""announced: it ends in what will be done next. claimed: it says that files were changed."""
 
 _QUOTED = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
@@ -19,28 +19,41 @@ _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
 _DOING = (
     r"(?:read|look|open|check|inspect|examine|search|list|view|run|test|execute|try|see|find|edit|change|update|"
     r"modify|fix|mend|correct|add|insert|remove|delete|replace|rename|create|write|apply|make|patch|implement|use|"
-    r"start|begin|proceed|continue|go|call|send)"
+    r"start|begin|proceed|continue|go|call|send|verify|review|analy[sz]e|investigate|explore|understand|debug|locate|"
+    r"refactor|move|do|get|take|have\s+a\s+look|confirm)"
 )
+_SELF = "(?-i:I)"  # a small i is a variable
 _ANNOUNCED = re.compile(
-    rf"\b(?:i\s*(?:'|’)?\s*(?:will|shall|ll|'ll|am\s+going\s+to|m\s+going\s+to|need\s+to|have\s+to|must|should|"
-    rf"want\s+to|would)|let\s+me|let(?:'|’)s|we\s+(?:will|need\s+to|should|can)|now\s+i|next,?\s+i|going\s+to)"
+    rf"\b(?:{_SELF}\s*(?:(?:'|’)ll|will|shall|(?:am|(?:'|’)m)\s+(?:now\s+)?going\s+to|need\s+to(?!\s+see)|have\s+to|"
+    rf"should(?!\s+(?:add|note)\s+that))|let\s+me|let(?:'|’)s|we\s+(?:will|need\s+to|should)\s+now|now\s+{_SELF}|"
+    rf"next,?\s+{_SELF})"
     rf"\s+(?:(?:now|first|next|then|also|start\s+by|begin\s+by|have\s+to|need\s+to|try\s+to|go\s+ahead\s+and)\s+)*"
     rf"{_DOING}(?:ing)?\b",
     re.IGNORECASE,
 )
 _LATER = re.compile(
-    r"\b(?:if|once|when|whenever|unless|in\s+case|should\s+you|you\s+(?:can|may|want|need|could|should))\b"
+    r"(?<!check )(?<!see )\b(?:if|once(?!\s+more|\s+again)|when|whenever|unless|in\s+(?:that|any)?\s*case|should\s+you|"
+    r"you\s+(?:can|may|want|need|could|should))\b"
 )
 _CHANGED = (
     r"(?:fixed|changed|updated|edited|modified|added|inserted|removed|deleted|replaced|renamed|created|applied|"
-    r"corrected|mended|patched|rewrote|rewritten|implemented|written|moved|refactored)"
+    r"corrected|mended|patched|rewrote|rewritten|implemented|moved|refactored|resolved)"
 )
+_OFTEN = r"(?:now\s+|also\s+|successfully\s+|just\s+|already\s+)*"
 _CLAIMED = re.compile(
-    rf"\b(?:i|we)\s*(?:(?:'|’)?ve|have)?\s+(?:now\s+|also\s+|successfully\s+|just\s+|already\s+)*{_CHANGED}\b|"
-    rf"\b(?:has|have)\s+(?:now\s+|also\s+|successfully\s+)*been\s+(?:now\s+|successfully\s+)*{_CHANGED}\b",
+    rf"\b(?:i|we)\s*(?:(?:'|’)?ve|have)?\s+{_OFTEN}(?:{_CHANGED}|made\s+(?:the|this|a)\s+change)\b|"
+    rf"\b(?:file|function|method|code|bug|issue|test|typo|import|change|fix)s?\b[^,;]{{0,30}}\b(?:has|have)\s+"
+    rf"{_OFTEN}been\s+{_OFTEN}{_CHANGED}\b|"
+    rf"^\W*{_CHANGED}\s+(?:the|a|an|both)\b",
     re.IGNORECASE,
 )
-_DENIED = re.compile(r"\b(?:not|no|nothing|never|without|un\w+)\b|n't\b|n’t\b", re.IGNORECASE)
+_DENIED = re.compile(
+    r"^\W*(?:no|nothing|if|in\s+commit)\b|\b(?:not|never|already|nothing|no)\s+(?:\w+\s+)?(?:was|were|been|be)\b|"
+    r"\b(?:have|has|was|were|did|i)\s+(?:not|never)\b|n(?:'|’)t\b|\bun(?:changed|modified|touched)\b|"
+    r"(?:changed|modified|edited|applied)\s+(?:nothing|no\b)|\bsince\b",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"^(?:\s{4}|\s*(?:def|class|if|for|while|with|else|try|elif|except|return)\b.*:?$)")
 
 
 def unfinished(text: str, *, changed: bool) -> Unfinished | None:
@@ -52,8 +65,10 @@ def unfinished(text: str, *, changed: bool) -> Unfinished | None:
     sentences = [part for part in _SENTENCE.split(_QUOTED.sub(" ", text)) if part.strip()]
     if not sentences:
         return None
-    last = sentences[-1]
-    if (_ANNOUNCED.search(last) and not _LATER.search(last.lower())) or text.rstrip().endswith(":"):
+    leads_on = text.rstrip().endswith(":") and not _CODE.search(text.rstrip().rpartition("\n")[2])
+    if leads_on or any(
+        _ANNOUNCED.search(part) and not _LATER.search(part.lower()) for part in sentences[-2:]
+    ):
         return "announced"
     if not changed and any(_CLAIMED.search(part) and not _DENIED.search(part) for part in sentences):
         return "claimed"

@@ -23,7 +23,7 @@ from constrained_agent.agent.editable import editable
 from constrained_agent.agent.finished import unfinished
 from constrained_agent.agent.runtime import Runtime
 from constrained_agent.agent.transcript import Transcript
-from constrained_agent.agent.turn import Progress, Turn, take_turn
+from constrained_agent.agent.turn import Decoding, Progress, Turn, take_turn
 from constrained_agent.agent.values import RunResult, Settings
 from constrained_agent.agent.watch import NoWatcher, Watcher
 from constrained_agent.errors import BudgetError, DecodeError, GrammarError, PromptTooLongError
@@ -32,6 +32,7 @@ from constrained_agent.grammar.located.offer import Editable, left_out
 from constrained_agent.grammar.patches import longest_added_run
 from constrained_agent.messages import ToolCall, ToolResult, Usage
 from constrained_agent.tools.registry import Tools
+from constrained_agent.tools.shell import EXEC_COMMAND
 
 MAX_REMINDERS = 2
 """Answers that were none, and of which the model was told so, in a run; one of each kind."""
@@ -44,7 +45,6 @@ FULL_SHARE = 0.8
 
 _ROOMY_SHARE = 0.5  # of the context: what it is made shorter to, so that not every turn does it again
 _RESULT_SHARE = 0.25  # of the context: a result that would take more is cut
-_CHARS_PER_TOKEN = 3.5  # of code; where the share of a result is counted
 _LONG_RESULT_CHARS = 6_000  # after so much, the model is told the task once more
 _TASK_CHARS = 600  # of the task in that reminder
 
@@ -59,6 +59,7 @@ class _Run:
     answer: str = ""
     last_error: str = ""
     task: str = ""
+    commands: bool = False  # whether one ran: it may have changed anything
     reminded: set[str] = field(default_factory=set)
     tests: ToolResult | None = None
 
@@ -94,6 +95,7 @@ class Agent:
         """
         run = _Run(Budget(self._settings.limits), task=task)
         self._tools.start_run(run.budget.deadline)
+        n_messages = len(self._conversation.messages)
         self._open(task, files)
         reason: ExitReason | None = None
         try:
@@ -105,6 +107,7 @@ class Agent:
             reason = "interrupted"
         except (PromptTooLongError, BudgetError) as error:
             if run.budget.n_turns <= 1:
+                self._conversation.take_back(n_messages)  # what was never answered must not be in the way
                 raise
             # The conversation has outgrown the context: what was done so far stands.
             run.last_error, reason = str(error), "token_budget"
@@ -127,8 +130,9 @@ class Agent:
         )
         self._conversation.say(prompt.task_text(task, shown), "task_and_files" if files else "task")
         parts = self._conversation.parts
-        self._transcript.write(
-            "start", task=task, files=list(files), prompt_parts=parts, settings=self._settings
+        model = self._runtime.card.name
+        self._transcript.start(
+            self._tools, task=task, files=files, model=model, prompt_parts=parts, settings=self._settings
         )
 
     def _turn(self, run: _Run) -> ExitReason | None:
@@ -138,10 +142,12 @@ class Agent:
         choice = self._settings.first_tool if number == 1 and self._settings.first_tool else "auto"
         self._make_room()
         offered = self._offered()
-        turn = self._answer(run, number, choice, self._settings.decoding.max_tokens, offered)
+        turn = self._answer(run, number, choice, self._settings.decoding, offered)
         return self._act(run, turn)
 
-    def _answer(self, run: _Run, number: int, choice: str, max_tokens: int, offered: Editable | None) -> Turn:
+    def _answer(
+        self, run: _Run, number: int, choice: str, decoding: Decoding, offered: Editable | None
+    ) -> Turn:
         """Let the model answer once, and take down what it cost."""
         self._watcher.turn_started(number)
         turn = take_turn(
@@ -149,7 +155,7 @@ class Agent:
             self._conversation.ids,
             self._tools.specs,
             choice,
-            replace(self._settings.decoding, max_tokens=max_tokens),
+            decoding,
             self._reader,
             editable=offered,
             number=number,
@@ -160,7 +166,7 @@ class Agent:
         self._conversation.answered(turn, owed)
         run.usage += turn.usage
         run.budget.n_tokens += len(turn.generation.tokens)
-        self._transcript.turn(number, choice, turn, self._runtime.tokenizer.decode(turn.generation.tokens))
+        self._transcript.turn(number, choice, turn, self._runtime.tokenizer)
         self._watcher.turn_ended(turn)
         return turn
 
@@ -201,7 +207,9 @@ class Agent:
             return self._reminded(run, answer.faults[0].kind, answer.faults[0].message)
         run.answer = answer.text
         open_end = (
-            None if answer.faults else unfinished(answer.text, changed=bool(self._tools.changes().paths))
+            None
+            if answer.faults
+            else unfinished(answer.text, changed=run.commands or bool(self._tools.changes().paths))
         )
         if open_end == "announced":
             return self._reminded(run, "no_call", notes.ANNOUNCED_NOTE)
@@ -215,6 +223,7 @@ class Agent:
         if failure in run.reminded or len(run.reminded) >= MAX_REMINDERS:
             return "no_answer"
         run.reminded.add(failure)
+        run.answer = ""
         self._note(note)
         return None
 
@@ -236,7 +245,7 @@ class Agent:
             run.failures["loop"] += 1
             self._conversation.settle(notes.NOT_RUN)
             return "repeated_calls"
-        run.tests = None  # a call may change what they say
+        run.tests, run.answer = None, ""  # a call may change what they say
         changed = False
         for item in turn.answer.items:
             result = self._result_of(run, item)
@@ -256,7 +265,9 @@ class Agent:
             result = ToolResult(item.call_id, False, f"error: {item.message}", item.kind)
         else:
             self._watcher.call_started(item)
+            self._transcript.before(item)
             result = self._tools.run(item)
+            run.commands = run.commands or (result.ok and item.name == EXEC_COMMAND.name)
         limit = self._settings.decoding.max_added_lines
         if (
             isinstance(item, ToolCall)
@@ -292,6 +303,7 @@ class Agent:
             if not tests.ok:
                 return f"The task is not done yet.\n{self._bounded(tests.text)}"
         if (command := self._settings.stop_hook) is not None:
+            self._transcript.before(command)
             hook = self._tools.run_tests(command)
             self._transcript.result(hook)
             self._watcher.call_ended(hook)
@@ -301,6 +313,7 @@ class Agent:
 
     def _run_tests(self, run: _Run) -> ToolResult:
         assert self._settings.test_command is not None
+        self._transcript.before(self._settings.test_command)
         run.tests = self._tools.run_tests(self._settings.test_command)
         self._transcript.result(run.tests)
         self._watcher.call_ended(run.tests)
@@ -315,9 +328,14 @@ class Agent:
         if reason not in ("max_turns", "token_budget") or run.answer:
             return
         self._note(notes.WRAP_UP_NOTE)
-        self._make_room()
-        turn = self._answer(run, run.budget.n_turns + 1, "none", WRAP_UP_TOKENS, None)
-        run.answer = turn.answer.text
+        brief = replace(self._settings.decoding, max_tokens=WRAP_UP_TOKENS, thinking=False)
+        try:
+            self._make_room()
+            turn = self._answer(run, run.budget.n_turns + 1, "none", brief, None)
+        except (PromptTooLongError, BudgetError, DecodeError) as error:
+            run.last_error = str(error)  # the run stands without last words
+        else:
+            run.answer = turn.answer.text
 
     def _make_room(self) -> None:
         """Shorten the conversation where it would soon outgrow the context; what is no longer shown was not read."""
@@ -325,18 +343,23 @@ class Agent:
         if len(self._conversation.ids) <= FULL_SHARE * limit:
             return
         before = self._conversation.shown_files()
-        n_changed = self._conversation.shrink(int(_ROOMY_SHARE * limit))
+        n_changed = self._conversation.shrink(int(_ROOMY_SHARE * limit), int(FULL_SHARE * limit))
         self._transcript.write("shrink", messages=n_changed, tokens=len(self._conversation.ids))
         for path in before - self._conversation.shown_files():
             self._tools.forget(path)
 
     def _bounded(self, text: str) -> str:
         """A result that leaves room for others in the context: head and tail."""
-        n_chars = int(self._runtime.session.context_limit * _RESULT_SHARE * _CHARS_PER_TOKEN)
-        if len(text) <= n_chars:
+        limit = int(self._runtime.session.context_limit * _RESULT_SHARE)
+        if len(text) <= limit:  # no text has more tokens than bytes, and hardly any one than characters
             return text
-        half = n_chars // 2
-        return text[:half] + notes.CUT_RESULT.format(n=len(text) - 2 * half) + text[-half:]
+        ids = self._runtime.tokenizer.encode_plain(text)
+        if len(ids) <= limit:
+            return text
+        head, tail = (
+            self._runtime.tokenizer.decode(part) for part in (ids[: limit // 2], ids[-limit // 2 :])
+        )
+        return head + notes.CUT_RESULT.format(n=len(text) - len(head) - len(tail)) + tail
 
     def _note(self, text: str) -> None:
         """Tell the model something as the user would."""
@@ -358,8 +381,7 @@ class Agent:
             prompt_parts={name: n for name, n in self._conversation.parts.items() if name != "notes"},
             last_error=run.last_error,
         )
-        self._transcript.write(
-            "end",
+        self._transcript.end(
             exit_reason=reason,
             tests_passed=result.tests_passed,
             changed_files=result.changed_files,

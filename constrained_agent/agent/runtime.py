@@ -202,7 +202,7 @@ class Runtime:
                 f"({other.vocab_size:,} tokens, not {self.tokenizer.vocab_size:,}, or not the same ones); "
                 "take a smaller model of the same family"
             )
-        self._draft_model = ModelDrafts(Session(loaded), other.vocab_size)
+        self._draft_model, self._drafter = ModelDrafts(Session(loaded), other.vocab_size), None
 
     def drafts(self, prompt: Sequence[int], files: Sequence[OfferedFile] = ()) -> Drafts:
         """Guesses at an answer to a prompt, from what it repeats, and from the draft model if there is one.
@@ -214,7 +214,10 @@ class Runtime:
         """
         from constrained_agent.agent.drafts import PatchLookup
         from constrained_agent.decode.draft import Drafter
+        from constrained_agent.decode.needs import NoDrafts
 
+        if not self.session.can_cut:  # each wrong guess would run the whole text anew
+            return NoDrafts()
         if self._lookup is None or self._drafter is None:
             self._lookup = PatchLookup(self._engine)
             self._drafter = Drafter([self._lookup, *([self._draft_model] if self._draft_model else [])])

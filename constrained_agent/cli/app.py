@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "check": "Say where a text leaves a grammar, and what could have come instead.",
     "patch": "Apply a patch without a model, whole or not at all.",
     "bench": "Speed beside plain mlx-lm, in one run.",
+    "transcript": "Show a run, count its tokens, make it once more without a model.",
     "models": "List, fetch or show model cards.",
     "doctor": "Say what this machine has and lacks.",
 }

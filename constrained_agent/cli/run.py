@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from constrained_agent.agent.values import RunResult, Settings
     from constrained_agent.messages import ToolSpec
     from constrained_agent.model.cards import Card
+    from constrained_agent.tools.commands import Verdict
     from constrained_agent.tools.registry import Tools
 
 
@@ -40,11 +42,15 @@ class Flags(ModelFlags):
     constraint: str
     first_tool: str | None
     test_command: str | None
+    stop_hook: str | None
+    max_verifications: int
     max_turns: int
+    max_run_tokens: int | None
     time_limit_s: float | None
     yes: bool
     read_only: bool
     no_exec: bool
+    refuse_broken: bool
     transcript: str | None
     max_added_lines: int
 
@@ -64,11 +70,28 @@ class Flags(ModelFlags):
 @click.option(
     "--test-command", metavar="CMD", help="Decides whether the task is done; run after each change."
 )
-@click.option("--max-turns", type=click.IntRange(1), default=8, show_default=True)
+@click.option(
+    "--stop-hook", metavar="CMD", help="Asked when the model says that it is done: exit code 0 lets it stop."
+)
+@click.option(
+    "--max-verifications",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Finished answers that tests and hook may refuse.",
+)
+@click.option(
+    "--max-turns", type=click.IntRange(0), default=8, show_default=True, help="0 = only tokens are limited."
+)
+@click.option("--max-run-tokens", type=click.IntRange(1), metavar="N", help="Generated over all answers.")
 @click.option("--time-limit-s", type=click.FloatRange(0, min_open=True), help="For the whole run.")
-@click.option("--yes", is_flag=True, help="Run the model's commands without asking.")
+@click.option(
+    "--yes", is_flag=True, help="Ask only about commands that are dangerous or change other machines."
+)
 @click.option("--read-only", is_flag=True, help="Neither patches nor commands.")
 @click.option("--no-exec", is_flag=True, help="No commands.")
+@click.option("--refuse-broken", is_flag=True, help="Refuse a patch that brings a syntax error into a file.")
 @click.option("--transcript", metavar="FILE", help="Append every event as a JSON line.")
 @max_added_lines_option
 @model_options
@@ -114,8 +137,9 @@ def _check(flags: Flags) -> None:
         raise click.UsageError("a TASK is needed where there is no terminal to ask on")
     if flags.task is not None and not flags.task.strip():
         raise click.UsageError("the TASK is empty")
-    if flags.test_command is not None and not flags.test_command.strip():
-        raise click.UsageError("--test-command is empty")
+    for name, given in (("--test-command", flags.test_command), ("--stop-hook", flags.stop_hook)):
+        if given is not None and not given.strip():
+            raise click.UsageError(f"{name} is empty")
     if flags.time_limit_s is not None and not math.isfinite(flags.time_limit_s):
         raise click.UsageError(f"--time-limit-s {flags.time_limit_s}: a number of seconds is needed")
     if flags.first_tool and flags.constraint == "off":
@@ -125,13 +149,25 @@ def _check(flags: Flags) -> None:
 
 
 def _tools(flags: Flags) -> Tools:
+    from constrained_agent.tools import environment, rules
     from constrained_agent.tools.permissions import Policy
     from constrained_agent.tools.registry import Tools
     from constrained_agent.tools.workspace import Workspace
 
-    ask = _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
-    policy = Policy(read_only=flags.read_only, no_exec=flags.no_exec, yes=flags.yes, ask=ask)
-    return Tools(Workspace(Path(flags.repo)), policy)
+    said = rules.load(Path(flags.repo), os.environ)
+    if said.repository_allow and not (flags.read_only or flags.no_exec):
+        # Who wrote that file may be a stranger, so what it takes away is shown.
+        patterns = ", ".join(map(repr, said.repository_allow))
+        click.echo(f"{rules.REPOSITORY_NAME} lets commands run without a question: {patterns}", err=True)
+    policy = Policy(
+        read_only=flags.read_only,
+        no_exec=flags.no_exec,
+        yes=flags.yes,
+        ask=_ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
+        rules=said,
+        environment=environment.for_commands(os.environ, said.passed),
+    )
+    return Tools(Workspace(Path(flags.repo)), policy, refuse_broken=flags.refuse_broken)
 
 
 def _settings(flags: Flags, card: Card) -> Settings:
@@ -150,10 +186,12 @@ def _settings(flags: Flags, card: Card) -> Settings:
             flags.max_added_lines,
             flags.drafts,
         ),
-        limits=Limits(max_turns=flags.max_turns, time_limit_s=flags.time_limit_s),
+        limits=Limits(flags.max_turns, flags.max_run_tokens, flags.time_limit_s),
         prompt_size=card.prompt,
         first_tool=flags.first_tool,
         test_command=flags.test_command,
+        stop_hook=flags.stop_hook,
+        max_verifications=flags.max_verifications,
     )
 
 
@@ -197,11 +235,12 @@ def _report(result: RunResult, flags: Flags) -> None:
         click.echo(result.answer)
 
 
-def _ask(spec: ToolSpec, arguments: Mapping[str, Any]) -> bool:
+def _ask(spec: ToolSpec, arguments: Mapping[str, Any], verdict: Verdict | None = None) -> bool:
     # As Python writes strings: a command must not be able to redraw the question.
     shown = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    why = f"{verdict.risk}: {verdict.part!r} {verdict.reason!s}\n" if verdict else ""
     try:
-        return click.confirm(f"run {spec.name}: {shown}", default=False, err=True)
+        return click.confirm(f"{why}run {spec.name}: {shown}", default=False, err=True)
     except click.Abort as error:
         # click has one exception for Ctrl-C and for the end of input; the latter is a no.
         if isinstance(error.__context__, EOFError):

@@ -13,8 +13,8 @@ from constrained_agent.decode.needs import Constraint, Drafts, Link, Model
 class Ahead:
     """The passes of one generation.
 
-    States: *level* with the text, or ahead of it by guesses that nobody has looked at yet. While ahead, only `after`
-    and `drop` may be called.
+    States: *level* with the text, or ahead of it by guesses that nobody has looked at yet. While ahead, no pass may
+    be started.
 
     Attributes:
         n_passes: passes that were started.
@@ -69,6 +69,7 @@ class Ahead:
 
     def queue(self, token: mx.array) -> mx.array:
         """Start a pass on a token, () int32, that is still being drawn; returns (1, V) logits."""
+        self._n_ids = None  # its time is not told apart from that of the pass before
         self._clock.model_called()
         logits = self._model.forward_lazy(token)
         self._clock.model_returned()

@@ -2,8 +2,9 @@
 
 A guess takes a place in a pass that is run anyway; then each of its tokens is drawn under its own mask, as it would
 have been without, and the first one that comes out otherwise ends it (`decode.ahead`). So the text is the same with
-drafts and without, at any temperature (Y. Leviathan et al., 2023). How many are worth it follows from what passes take
-on this machine, and from how often guesses of a kind came true; both are learned from the passes that run.
+drafts and without, at any temperature (Y. Leviathan et al., 2023), but for what a pass over several ids rounds
+otherwise. How many are worth it follows from what passes take on this machine, and from how often guesses of a kind
+came true; both are learned from the passes that run.
 """
 
 from __future__ import annotations

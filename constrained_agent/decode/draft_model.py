@@ -13,6 +13,7 @@ from constrained_agent.decode.needs import Model, State
 from constrained_agent.errors import PromptTooLongError
 
 _DECAY = 0.9
+_OBLIVION = 0.995  # of what a guess costs, at each token: one that was slow once is tried again
 _SMALL = 4  # ids that a guess of the usual kind runs at most
 
 
@@ -42,6 +43,7 @@ class ModelDrafts:
     def extend(self, ids: Sequence[int]) -> None:
         """The answer goes on."""
         self._text += ids
+        self.cost_s *= _OBLIVION ** len(ids)
 
     def guesses(self, ahead: Sequence[int], state: State) -> Iterator[tuple[str, int]]:
         """One guess, after one pass; none where the text has outgrown the model's context."""

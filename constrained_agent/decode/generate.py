@@ -86,7 +86,8 @@ def generate(
         deadline: `time.monotonic()` value after which no further step starts; the text is then closed.
         thinking: limits a thinking block, if the text starts with one.
         blank_ids: tokens of white space alone; a flood of them ends the text.
-        drafts: guesses at what comes next; the text is the same with and without. Knows the prompt already.
+        drafts: guesses at what comes next; the text is the same with and without, as far as passes over several
+            ids compute what passes over one do. Knows the prompt already.
         on_tokens, on_prefill: progress; `on_prefill` gets (ids done, ids in all).
 
     Raises:

@@ -189,7 +189,7 @@ class Unconstrained:
         return []
 
     def fits(self, n_tokens: int) -> bool:
-        return True
+        return n_tokens >= 0
 
     def copy(self) -> Self:
         return self

@@ -15,10 +15,6 @@ MIN_LENGTH = 64
 blanks are a loop in any order."""
 
 
-LOOKED_BACK = MAX_SPAN * MAX_REPEATS
-"""Tokens at the end of a text that matter."""
-
-
 def repeats(tokens: Sequence[int], blank_ids: Collection[int] = (), start: int = 0) -> bool:
     """Whether the tokens end in one span repeated `MAX_REPEATS` times, over at least `MIN_LENGTH` tokens.
 

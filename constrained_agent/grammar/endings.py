@@ -93,6 +93,7 @@ class ClosableMatcher(Matcher):
 
         Cost: see the module; the first call searches.
         """
+        self._found_way(thorough=False)  # kept where it takes fewer tokens
         way = self._found_way()
         return None if way is None else self._as_tokens(way)
 
@@ -126,9 +127,19 @@ class ClosableMatcher(Matcher):
         if self._twin.accepting:
             self._way, self._searched, self._thorough = (), True, True
         elif not self._searched or (thorough and not self._thorough):
-            self._way, self._searched = closing.shortest(self._twin, thorough=thorough), True
+            found = closing.shortest(self._twin, thorough=thorough)
+            self._way, self._searched = self._in_fewer_tokens(self._way, found), True
             self._thorough = thorough or self._way is None
         return self._way
+
+    def _in_fewer_tokens(self, *ways: Path | None) -> Path | None:
+        """The way of the fewest tokens: searches count bytes, a limit counts tokens."""
+        spelled = [
+            (len(tokens), way)
+            for way in ways
+            if way is not None and (tokens := self._as_tokens(way)) is not None
+        ]
+        return min(spelled, key=lambda pair: pair[0])[1] if spelled else ways[-1]
 
     def _left_of_way(self, read: Path) -> Path | None:
         """What is left of the known way behind bytes that were read, or all of it; None if neither leads to an end."""

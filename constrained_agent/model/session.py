@@ -63,6 +63,11 @@ class Session:
         return tuple(self._ids)
 
     @property
+    def can_cut(self) -> bool:
+        """Whether `cut` is cheap; caches of a sliding window or of a recurrent model have to be run anew."""
+        return bool(kv.can_trim_prompt_cache(self._cache))
+
+    @property
     def context_limit(self) -> int:
         """Tokens that prompt and answer may have together: the model's context, or what fits in memory."""
         return self._limit
@@ -200,6 +205,7 @@ class Session:
             return n
         if n and kv.can_trim_prompt_cache(self._cache):
             extra = [layer.offset - n for layer in self._cache]
+            self._n_run = -1  # an interrupt in between leaves layers of different lengths
             if all(e >= 0 and layer.trim(e) == e for e, layer in zip(extra, self._cache, strict=True)):
                 del self._ids[n:]
                 self._n_run = n

@@ -18,56 +18,17 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from constrained_agent.errors import PatchError
-from constrained_agent.tools.rooted import Rooted, digest
+from constrained_agent.tools.restoring import Restoring
+from constrained_agent.tools.rooted import digest
 from constrained_agent.tools.state import lock, state_folder, state_places
+from constrained_agent.tools.steps import Entry, Record, Step, content_of_link
 
 _UNDO, _DONE, _LOCK = "undo.json", "done.json", "lock"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One operation on one path (relative to the root, without links).
-
-    Attributes:
-        kind: `create` a file that does not exist, `replace` the content of one, `remove` one.
-        data: the new bytes.
-        old: the bytes that must still be there; None to skip the check.
-        like: for `create`, the file whose mode and owner it takes.
-        same: for `create`, it is `like` itself under a new name.
-    """
-
-    kind: Literal["create", "replace", "remove"]
-    path: str
-    data: bytes | None = None
-    old: bytes | None = None
-    like: str | None = None
-    same: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A step as the journal keeps it: where its new and old files wait, and what it writes.
-
-    `replace` works by rename, `rewrite` in place: that is for a file with several hard links.
-    """
-
-    kind: Literal["create", "replace", "rewrite", "remove"]
-    path: str
-    temp: str
-    backup: str
-    old: str | None
-    new: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    folders: list[str]
-    entries: list[_Entry]
 
 
 class Journal:
@@ -78,7 +39,7 @@ class Journal:
     """
 
     def __init__(self, root: Path) -> None:
-        self._rooted = Rooted(root)
+        self._rooted = Restoring(root)
 
     @functools.cached_property
     def _folder(self) -> Path:
@@ -108,17 +69,38 @@ class Journal:
             (place / name).exists() for place in state_places(self._rooted.root) for name in (_UNDO, _DONE)
         )
 
-    def commit(self, steps: Sequence[Step]) -> None:
+    def missing_folders(self, steps: Sequence[Step]) -> list[str]:
+        """The folders that steps need and that do not exist, outer ones first."""
+        try:
+            return self._missing_folders(steps)
+        except OSError as error:
+            raise _unprepared(error) from error
+
+    def _missing_folders(self, steps: Sequence[Step]) -> list[str]:
+        folders: dict[str, None] = {}
+        for step in steps:
+            parent = step.path.rpartition("/")[0]
+            missing: list[str] = []
+            while parent and self._rooted.stat(parent) is None:
+                missing.append(parent)
+                parent = parent.rpartition("/")[0]
+            folders.update(dict.fromkeys(reversed(missing)))
+        return list(folders)
+
+    def commit(self, steps: Sequence[Step], emptied: Sequence[str] = ()) -> None:
         """Do all steps or none. Hold `locked` and call `recover` first.
+
+        Args:
+            emptied: folders to remove after that if they are empty, inner ones first.
 
         Cost: about three disk flushes a file.
         """
         try:
-            record = self._record_of(steps)
+            record = self._record_of(steps, emptied)
             self._store(record, steps)
         except OSError as error:
             (self._folder / _UNDO).unlink(missing_ok=True)
-            raise PatchError("write_failed", f"the patch cannot be prepared: {error}") from error
+            raise _unprepared(error) from error
         try:
             self._prepare(record, steps)
             # Removals first: a file may be moved away and another one take its name.
@@ -132,63 +114,64 @@ class Journal:
                 raise _refused(error, record) from error
             raise
         with contextlib.suppress(OSError):  # what stays behind is cleaned up by the next recovery
-            self._clean_up(record)
+            self._finish(record)
 
     def recover(self) -> bool:
         """Finish what a killed process left: go back, or clean up. Hold `locked`. True if there was anything."""
         try:
-            for name, finish in ((_UNDO, self._undo), (_DONE, self._clean_up)):
+            for name, finish in ((_UNDO, self._undo), (_DONE, self._finish)):
                 if (self._folder / name).exists():
                     raw = json.loads((self._folder / name).read_text(encoding="ascii"))
-                    finish(_Record(raw["folders"], [_Entry(**entry) for entry in raw["entries"]]))
+                    entries = [Entry(**entry) for entry in raw["entries"]]
+                    finish(Record(raw["folders"], entries, raw.get("emptied", [])))
                     return True
         except (OSError, ValueError, KeyError, TypeError) as error:
             reason = f"an interrupted patch could not be undone ({error}); its journal is {self._folder}"
             raise PatchError("write_failed", reason) from error
         return False
 
-    def _record_of(self, steps: Sequence[Step]) -> _Record:
+    def _record_of(self, steps: Sequence[Step], emptied: Sequence[str]) -> Record:
         token = secrets.token_hex(4)
         entries = []
-        folders: dict[str, None] = {}
         for i, step in enumerate(steps):
             parent, slash, _ = step.path.rpartition("/")
             stem = f"{parent}{slash}.constrained-agent-{token}-{i}"
             old = None if step.old is None else digest(step.old)
             new = None if step.data is None else digest(step.data)
+            if step.link is not None:
+                new = content_of_link(step.link)
             kind: Any = "rewrite" if step.kind == "replace" and self._is_linked(step.path) else step.kind
-            entries.append(_Entry(kind, step.path, f"{stem}.new", f"{stem}.old", old, new))
-            missing: list[str] = []
-            while parent and self._rooted.stat(parent) is None:
-                missing.append(parent)
-                parent = parent.rpartition("/")[0]
-            folders.update(dict.fromkeys(reversed(missing)))
-        return _Record(list(folders), entries)
+            entries.append(Entry(kind, step.path, f"{stem}.new", f"{stem}.old", old, new))
+        return Record(self._missing_folders(steps), entries, list(emptied))
 
     def _is_linked(self, path: str) -> bool:
         facts = self._rooted.stat(path)
         return facts is not None and facts.st_nlink > 1
 
-    def _store(self, record: _Record, steps: Sequence[Step]) -> None:
+    def _store(self, record: Record, steps: Sequence[Step]) -> None:
         for i, entry in enumerate(record.entries):
             if entry.kind == "rewrite":
                 _write(self._blob(i), steps[i].old or b"")
         _write(self._folder / "next.json", json.dumps(asdict(record)).encode("ascii"))
         self._rename_record("next.json", _UNDO)
 
-    def _prepare(self, record: _Record, steps: Sequence[Step]) -> None:
+    def _prepare(self, record: Record, steps: Sequence[Step]) -> None:
         for folder in record.folders:
             with contextlib.suppress(FileExistsError):
                 self._rooted.make_folder(folder)
         for entry, step in zip(record.entries, steps, strict=True):
-            if entry.kind in ("create", "replace"):
+            if step.link is not None:
+                self._rooted.make_link(entry.temp, step.link)
+            elif entry.kind in ("create", "replace"):
                 if step.same and step.like and self._rooted.link(step.like, entry.temp):
                     continue
                 like = step.path if entry.kind == "replace" else step.like
                 assert step.data is not None
                 self._rooted.create(entry.temp, step.data, like)
+                if step.mode is not None:
+                    self._rooted.set_mode(entry.temp, step.mode)
 
-    def _do(self, entry: _Entry, step: Step) -> None:
+    def _do(self, entry: Entry, step: Step) -> None:
         rooted = self._rooted
         if entry.kind == "create":
             if not rooted.link(entry.temp, entry.path):
@@ -206,19 +189,19 @@ class Journal:
             if entry.kind == "replace":
                 rooted.rename(entry.temp, entry.path)
 
-    def _check_unchanged(self, entry: _Entry, path: str) -> None:
+    def _check_unchanged(self, entry: Entry, path: str) -> None:
         if entry.old is not None and self._rooted.digest(path) != entry.old:
             reason = "the file changed while the patch was being applied; read it again"
             raise PatchError("changed_on_disk", reason, path=entry.path)
 
-    def _go_back(self, record: _Record, error: BaseException) -> None:
+    def _go_back(self, record: Record, error: BaseException) -> None:
         try:
             self._undo(record)
         except OSError as second:
             reason = f"{error}; going back failed too ({second}) and is tried again before the next patch"
             raise PatchError("write_failed", reason) from second
 
-    def _undo(self, record: _Record) -> None:
+    def _undo(self, record: Record) -> None:
         for i, entry in reversed(list(enumerate(record.entries))):
             if entry.kind == "create":
                 self._undo_create(entry)
@@ -232,26 +215,38 @@ class Journal:
             self._rooted.remove_folder(folder)
         self._clean_up(record)
 
-    def _undo_create(self, entry: _Entry) -> None:
+    def _undo_create(self, entry: Entry) -> None:
         ours, there = self._rooted.stat(entry.temp), self._rooted.stat(entry.path)
         if there is None:
             return
-        if os.path.samestat(ours, there) if ours else self._rooted.digest(entry.path) == entry.new:
+        if os.path.samestat(ours, there) if ours else self._content(entry.path) == entry.new:
             self._rooted.remove(entry.path)
 
-    def _may_restore(self, entry: _Entry) -> bool:
+    def _content(self, path: str) -> str | None:
+        """What stands at a path, in the words of an `Entry`."""
+        target = self._rooted.link_target(path)
+        return self._rooted.digest(path) if target is None else content_of_link(target)
+
+    def _may_restore(self, entry: Entry) -> bool:
         """Whether what stands there is ours or nothing: what somebody wrote since is worth more."""
         there = self._rooted.stat(entry.path)
         if there is None or entry.old is None:
             return there is None
         return self._rooted.digest(entry.path) in (entry.old, entry.new)
 
-    def _remove_left_overs(self, record: _Record) -> None:
+    def _remove_left_overs(self, record: Record) -> None:
         for entry in record.entries:
             self._rooted.remove(entry.temp)
             self._rooted.remove(entry.backup)
 
-    def _clean_up(self, record: _Record) -> None:
+    def _finish(self, record: Record) -> None:
+        """What comes after the last step; done again from the start if it is interrupted."""
+        self._remove_left_overs(record)
+        for folder in record.emptied:
+            self._rooted.remove_folder(folder)
+        self._clean_up(record)
+
+    def _clean_up(self, record: Record) -> None:
         self._remove_left_overs(record)
         self._sync(record)
         for name in (_UNDO, _DONE):
@@ -259,7 +254,7 @@ class Journal:
         for i in range(len(record.entries)):
             self._blob(i).unlink(missing_ok=True)
 
-    def _sync(self, record: _Record) -> None:
+    def _sync(self, record: Record) -> None:
         paths = [entry.path for entry in record.entries] + record.folders
         for path in {path.rpartition("/")[0]: path for path in paths}.values():
             self._rooted.sync_folder(path)
@@ -283,7 +278,11 @@ def _write(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _refused(error: OSError, record: _Record) -> PatchError:
+def _unprepared(error: OSError) -> PatchError:
+    return PatchError("write_failed", f"the patch cannot be prepared: {error}")
+
+
+def _refused(error: OSError, record: Record) -> PatchError:
     name = os.path.basename(str(error.filename or ""))
     names = {os.path.basename(text): e.path for e in record.entries for text in (e.path, e.temp, e.backup)}
     if isinstance(error, FileExistsError):

@@ -1,16 +1,34 @@
-"""What a run may do: decided by a tool's effect, before the tool runs."""
+"""What a run may do: decided by a tool's effect, and for commands by what they say, before the tool runs.
+
+| class of the command | asked (the default) | `--yes` | nobody to ask |
+|---|---|---|---|
+| read-only | runs | runs | runs |
+| writes | a question | runs | refused |
+| remote-changing, dangerous | a question | a question | refused |
+
+A rule that denies refuses in every case, a rule that asks asks in every case, a rule that allows takes a question away
+(see `rules`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from constrained_agent.errors import ToolError
 from constrained_agent.messages import Effect, ToolSpec
+from constrained_agent.tools.rules import Rules, fits
 
-Ask = Callable[[ToolSpec, Mapping[str, Any]], bool]
-"""Puts a call (its spec and arguments) before a person; True lets it run."""
+if TYPE_CHECKING:
+    from constrained_agent.tools.commands import Simple, Verdict
+
+Ask = Callable[[ToolSpec, Mapping[str, Any], "Verdict"], bool]
+"""Puts a call (its spec and arguments, and what its command may do) before a person; True lets it run."""
+
+MAX_LISTED = 3
+"""Parts of one command line that a refusal names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,38 +36,85 @@ class Policy:
     """What the person at the command line allows.
 
     Reading is always allowed. Patches need no question: they stay inside the repository, land whole or not at
-    all, and are shown as a diff. Commands can do anything, so each one is asked about unless `yes`.
+    all, and are shown as a diff. Commands can do anything: see the table above.
 
     Attributes:
         read_only: neither patches nor commands.
         no_exec: no commands.
-        yes: commands run without a question.
+        yes: commands that may change files run without a question.
         ask: asks a person; None where there is none to ask (no terminal).
+        rules: what was said beforehand.
+        environment: the variables that commands get.
     """
 
     read_only: bool = False
     no_exec: bool = False
     yes: bool = False
     ask: Ask | None = None
+    rules: Rules = field(default_factory=Rules)
+    environment: Mapping[str, str] | None = field(default=None, repr=False)
 
     def offers(self, effect: Effect) -> bool:
         """Whether tools of this effect are on offer at all: the model is not told of the others."""
-        if effect == "exec" and (self.no_exec or (self.ask is None and not self.yes)):
+        may_run = self.ask is not None or self.yes or self.rules.allow
+        if effect == "exec" and (self.no_exec or not may_run):
             return False
         return effect == "read" or not self.read_only
 
-    def check(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
-        """Let one call pass, asking if need be.
+    def check(self, spec: ToolSpec, arguments: Mapping[str, Any], root: Path | None = None) -> None:
+        """Let one call pass, asking if need be. Cost: about a millisecond for a command, and the person's time.
+
+        Args:
+            root: where commands run; None for a place that is not known.
 
         Raises:
             ToolError: it must not run; the message tells the model what to do instead.
         """
         if not self.offers(spec.effect):
             raise ToolError(f"{spec.name} is not allowed: {self._refusal()}")
-        if spec.effect != "exec" or self.yes:
+        if spec.effect != "exec":
             return
-        if self.ask is not None and not self.ask(spec, arguments):
+        from constrained_agent.tools.commands import classify  # brings the parser
+
+        verdict = classify(str(arguments.get("command", "")), root, self.environment)
+        if denied := self._denied(verdict):
+            raise ToolError(denied)
+        questions = [one for one in verdict.commands if not self._runs_unasked(one)]
+        if not questions:
+            return
+        if self.ask is None:
+            raise ToolError(_unasked(questions))
+        if not self.ask(spec, arguments, verdict):
             raise ToolError(f"the person refused this {spec.name} call; do not repeat it, go on another way")
+
+    def _denied(self, verdict: Verdict) -> str | None:
+        """Why a rule forbids the line, if one does."""
+        for one in verdict.commands:
+            if pattern := fits(self.rules.deny, (one.text, *one.spellings)):
+                return (
+                    f"refused: a rule of the person denies {pattern!r}, and the command holds {one.text!r}; "
+                    "do not look for another spelling, go on another way"
+                )
+        return None
+
+    def _runs_unasked(self, one: Simple) -> bool:
+        """Whether one simple command of a line needs no question."""
+        from constrained_agent.tools.commands import Risk
+
+        if fits(self.rules.ask, (one.text, *one.spellings)):
+            return False
+        if one.risk is Risk.READ_ONLY or one.looked_through:
+            return True
+        if one.risk is Risk.DANGEROUS:
+            return False
+        allowed = one.certain and fits(self.rules.allow, (one.text,)) is not None
+        if one.risk is Risk.REMOTE_CHANGING:
+            return allowed
+        return (
+            self.yes
+            or allowed
+            or (one.certain and fits(self.rules.repository_allow, (one.text,)) is not None)
+        )
 
     def _refusal(self) -> str:
         """Why something is not on offer, and what the model can do instead."""
@@ -61,3 +126,13 @@ class Policy:
             "commands need a yes, and there is no terminal to ask on "
             "(the person can start the run with --yes); go on without commands"
         )
+
+
+def _unasked(questions: list[Simple]) -> str:
+    """Why a command cannot run where nobody can be asked; the heaviest parts first."""
+    heaviest = sorted(questions, key=lambda one: one.risk, reverse=True)[:MAX_LISTED]
+    parts = "; ".join(dict.fromkeys(f"{one.part!r} ({one.risk}: it {one.reason})" for one in heaviest))
+    return (
+        f"refused: {parts}. Only a person may allow that, and there is no terminal to ask on. Do not look for another "
+        "spelling: go on without it, and say in your answer what the person should run"
+    )

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from typing import Any
 
 from constrained_agent.errors import PatchError, ToolError, UserError
 from constrained_agent.messages import ToolCall, ToolResult, ToolSpec
 from constrained_agent.patch import format as patch_format
-from constrained_agent.patch import textfile
-from constrained_agent.patch.diff import FilePlan, LineChange
-from constrained_agent.tools import files, search, shell
+from constrained_agent.patch.diff import FilePlan
+from constrained_agent.tools import files, landed, search, shell, syntax, undo
 from constrained_agent.tools.changes import ChangeLog, Changes
+from constrained_agent.tools.landed import encodable
 from constrained_agent.tools.names import Taken
 from constrained_agent.tools.permissions import Policy
 from constrained_agent.tools.reads import Reading
+from constrained_agent.tools.wayback import WayBack
 from constrained_agent.tools.workspace import Workspace
 
-MAX_SHOWN_LINES = 40
-"""Of a patch's result: enough to see that it landed as meant; the whole file is one read_file away."""
+MAX_SHOWN_LINES = landed.MAX_SHOWN_LINES
+
+MAX_UNDONE = 100
+"""Patches that can be taken back, the last ones: what they replaced is kept in memory."""
 
 MAX_VIOLATIONS, MAX_VIOLATION_CHARS = 3, 200
 """Of one bad call: a message quotes the wrong value, which may be a whole patch."""
@@ -58,17 +61,23 @@ class _Outcome:
     data: Mapping[str, Any] = field(default_factory=dict)
     ok: bool = True
     landed: tuple[FilePlan, ...] = ()
+    back: WayBack | None = None
 
 
 _Run = Callable[[Workspace, Mapping[str, Any]], _Outcome]
 
 
 class Tools:
-    """The tools of one run, bound to a repository and to what the person allows."""
+    """The tools of one run, bound to a repository and to what the person allows.
 
-    def __init__(self, workspace: Workspace, policy: Policy) -> None:
-        self._workspace, self._policy = workspace, policy
+    Args:
+        refuse_broken: a patch that brings a syntax error into a file is not applied.
+    """
+
+    def __init__(self, workspace: Workspace, policy: Policy, *, refuse_broken: bool = False) -> None:
+        self._workspace, self._policy, self._refuse_broken = workspace, policy, refuse_broken
         self._log = ChangeLog()
+        self._standing: deque[tuple[str, WayBack]] = deque(maxlen=MAX_UNDONE)
         self._deadline: float | None = None
         self.specs: tuple[ToolSpec, ...] = tuple(spec for spec, _ in _TABLE if policy.offers(spec.effect))
 
@@ -92,8 +101,24 @@ class Tools:
         except OSError as error:
             return ToolResult(call.id, False, _message(error), "tool_error")
         self._log.record(outcome.landed)
+        if outcome.back is not None:
+            self._standing.append((call.id, outcome.back))
         kind = "" if outcome.ok else "tool_error"
-        return ToolResult(call.id, outcome.ok, _encodable(outcome.text), kind, outcome.data)
+        return ToolResult(call.id, outcome.ok, encodable(outcome.text), kind, outcome.data)
+
+    def undo(self) -> ToolResult:
+        """Take back the last patch that still stands, of this run or of one before it: see `Workspace.take_back`.
+
+        Its files count as read in the state that they have then. No permission is asked: it is the person who asks.
+        """
+        if not self._standing:
+            return ToolResult(undo.CALL_ID, False, "there is no patch to take back", "tool_error")
+        call_id, back = self._standing[-1]
+        result = undo.taken_back(self._workspace, back, call_id)
+        if result.ok:
+            self._standing.pop()
+            self._log.take_back()
+        return result
 
     def show(self, path: str, *, option: str = "--file") -> str:
         """A file as `read_file` shows it, put before the model by the person; it counts as read.
@@ -105,7 +130,7 @@ class Tools:
             UserError: it cannot be read.
         """
         try:
-            return _encodable(files.read_file(self._workspace, path))
+            return encodable(files.read_file(self._workspace, path))
         except (ToolError, OSError) as error:
             raise UserError(f"{option} {path}: {_message(error)}") from None
 
@@ -114,9 +139,10 @@ class Tools:
 
         No permission is asked: the person gave the command.
         """
-        result = shell.exec_command(self._workspace.root, command, self._seconds(shell.MAX_TIMEOUT_S))
+        seconds = self._seconds(shell.MAX_TIMEOUT_S)
+        result = shell.exec_command(self._workspace.root, command, seconds, self._policy.environment)
         passed = result.exit_code == 0 and not result.timed_out
-        text = f"tests {'passed' if passed else 'failed'}: {command}\n{_encodable(shell.report(result))}"
+        text = f"tests {'passed' if passed else 'failed'}: {command}\n{encodable(shell.report(result))}"
         return ToolResult("tests", passed, text, "" if passed else "tests_failed", asdict(result))
 
     def readings(self) -> list[Reading]:
@@ -139,12 +165,15 @@ class Tools:
         for spec, run in _TABLE:
             if spec.name == call.name:
                 _check_arguments(spec, call.arguments)
-                self._policy.check(spec, call.arguments)
+                self._policy.check(spec, call.arguments, self._workspace.root)
                 arguments = dict(call.arguments)
                 if spec.effect == "exec":
                     arguments["timeout_s"] = self._seconds(
                         arguments.get("timeout_s", shell.DEFAULT_TIMEOUT_S)
                     )
+                    arguments["variables"] = self._policy.environment
+                if spec is APPLY_PATCH:
+                    arguments["refuse_broken"] = self._refuse_broken
                 return run(self._workspace, arguments)
         names = ", ".join(spec.name for spec in self.specs)
         raise ToolError(f"there is no tool {call.name!r}; the tools are: {names}", "unknown_tool")
@@ -172,22 +201,30 @@ def _search_text(workspace: Workspace, arguments: Mapping[str, Any]) -> _Outcome
 
 def _exec_command(workspace: Workspace, arguments: Mapping[str, Any]) -> _Outcome:
     timeout_s = arguments.get("timeout_s", shell.DEFAULT_TIMEOUT_S)
-    result = shell.exec_command(workspace.root, arguments["command"], timeout_s)
+    result = shell.exec_command(workspace.root, arguments["command"], timeout_s, arguments["variables"])
     # A failing test is an answer; a command that was cut short is not.
     return _Outcome(shell.report(result), asdict(result), ok=not result.timed_out)
 
 
 def _apply_patch(workspace: Workspace, arguments: Mapping[str, Any]) -> _Outcome:
     parsed = patch_format.parse(arguments["patch"])
-    applied = workspace.apply(parsed.patch)
-    facts = ("path", "action", "new_path", "added", "removed")
+    broken: list[syntax.Broken] = []
+
+    def check(planned: Sequence[FilePlan]) -> None:
+        broken.extend(syntax.broken_by(planned))
+        if broken and arguments["refuse_broken"]:
+            raise syntax.refusal(broken)
+
+    applied = workspace.apply(parsed.patch, check=check)
     data = {
-        "files": [{name: getattr(file, name) for name in facts} for file in applied.files],
-        "diff": _encodable(applied.diff),
+        "files": landed.facts(applied.files),
+        "diff": encodable(applied.diff),
         "leniencies": dict(parsed.leniencies),
+        "syntax_errors": syntax.facts(broken),
+        "undo": undo.plain(applied.back) if applied.back else None,
     }
-    text = "\n".join(["the patch is applied:", *_landed(applied.files)])
-    return _Outcome(text, data, landed=applied.files)
+    text = "\n".join(["the patch is applied:", *landed.lines(applied.files), *syntax.report(broken)])
+    return _Outcome(text, data, landed=applied.files, back=applied.back)
 
 
 _TABLE: tuple[tuple[ToolSpec, _Run], ...] = (
@@ -218,41 +255,9 @@ def _check_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
         raise ToolError(message, "schema_violated")
 
 
-def _landed(plans: Sequence[FilePlan]) -> Iterator[str]:
-    """One line for each file and, where old lines gave way, the new ones with their numbers."""
-    room = MAX_SHOWN_LINES
-    for file in plans:
-        target = f" to {file.new_path}" if file.new_path else ""
-        yield f"{file.action} {file.path}{target} (+{file.added} -{file.removed})"
-        if file.action == "add" or file.new is None or not file.changes:
-            continue
-        texts = textfile.decode(file.new, file.path).texts
-        for start, end in _spans(file.changes, len(texts)):
-            yield from islice(files.numbered(texts[start:end], start + 1, len(str(len(texts)))), max(0, room))
-            room -= end - start
-    if room < 0:
-        yield "[the rest is not shown]"
-
-
-def _spans(changes: Sequence[LineChange], n_lines: int) -> list[tuple[int, int]]:
-    """The new lines with one more line on either side, as 0-based ranges that do not touch."""
-    spans: list[tuple[int, int]] = []
-    for change in changes:
-        start, end = max(0, change.new_start - 1), min(n_lines, change.new_end + 1)
-        if spans and start <= spans[-1][1]:
-            start = spans.pop()[0]
-        spans.append((start, end))
-    return spans
-
-
 def _message(error: Exception) -> str:
-    return _encodable(_cut(str(error), MAX_ERROR_CHARS))
+    return encodable(_cut(str(error), MAX_ERROR_CHARS))
 
 
 def _cut(text: str, n_chars: int) -> str:
     return text if len(text) <= n_chars else text[:n_chars] + "…"
-
-
-def _encodable(text: str) -> str:
-    """Half a surrogate pair, from a model's JSON or an odd file name, must not break prompt or transcript."""
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,8 +1,8 @@
 """Commands: the only module through which a run starts processes (a fetch of weights has its own).
 
-Covered: no input, no terminal to ask on, a time limit that ends a command with its children, bounded output.
-Not covered: this is no sandbox. A command has the rights of the person who runs the agent, and a program that
-makes a session of its own (`setsid`, daemons) outlives its command.
+Covered: no input, no terminal to ask on, a time limit that ends a command with its children, bounded output, no secrets
+in variables. Not covered: this is no sandbox. A command has the rights of the person who runs the agent (`permissions`
+looks at it first), and a program that makes a session of its own (`setsid`, daemons) outlives its command.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from types import FrameType
 
 from constrained_agent.errors import ToolError
 from constrained_agent.messages import ToolSpec
+from constrained_agent.tools import environment
 from constrained_agent.tools.output import Kept
 
 DEFAULT_TIMEOUT_S = 30
@@ -39,15 +40,6 @@ _POLL_S = 0.05  # how late the end of a shell may be noticed while a child keeps
 _DRAIN_S = 0.5  # how long a helper of a finished shell (`> >(tee log)`) may still write
 _TERM_GRACE_S = 0.3  # to clean up after SIGTERM; an interrupt has one second in all
 _KILL_ROUNDS = 5  # a process that forks while it is being killed is met in the next round
-
-_ENVIRONMENT = {
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_EDITOR": "true",
-    "PAGER": "cat",
-    "TERM": "dumb",
-    # A file edited twice within one second and to the same size would run as its old bytecode.
-    "PYTHONDONTWRITEBYTECODE": "1",
-}
 
 EXEC_COMMAND = ToolSpec(
     name="exec_command",
@@ -90,11 +82,14 @@ class CommandResult:
     left_children: bool
 
 
-def exec_command(root: Path, command: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> CommandResult:
+def exec_command(
+    root: Path, command: str, timeout_s: float = DEFAULT_TIMEOUT_S, variables: Mapping[str, str] | None = None
+) -> CommandResult:
     """Run a command line with bash, or with sh where there is no bash.
 
     Args:
         timeout_s: seconds until the command and its children are ended.
+        variables: its environment; if None, this process's without what looks like a secret.
 
     Returns:
         The result, also of a failing or overlong command, within two seconds after the shell ended or the
@@ -107,8 +102,9 @@ def exec_command(root: Path, command: str, timeout_s: float = DEFAULT_TIMEOUT_S)
     if not command.strip():
         raise ToolError("the command is empty")
     started = time.monotonic()
+    variables = environment.for_commands(os.environ) if variables is None else variables
     with _interrupts_held() as interrupts:
-        running = _Running(root, command, interrupts)
+        running = _Running(root, command, variables, interrupts)
         try:
             ended = running.wait(timeout_s)
             duration_s = time.monotonic() - started
@@ -129,7 +125,7 @@ def exec_command(root: Path, command: str, timeout_s: float = DEFAULT_TIMEOUT_S)
 def capture(root: Path, program: Sequence[str], given: bytes, limit_bytes: int, timeout_s: float) -> bytes:
     """All that a program of ours (no command of the model's) prints, or a ToolError."""
     with tempfile.TemporaryFile() as out:
-        env = {**os.environ, **_ENVIRONMENT}
+        env = {**os.environ, **environment.SETTINGS}
         try:
             done = subprocess.run(
                 program, cwd=root, env=env, input=given, stdout=out, stderr=subprocess.PIPE, timeout=timeout_s
@@ -170,14 +166,16 @@ class _Running:
     `end` comes last, exactly once, and leaves neither a process of its session nor an open pipe.
     """
 
-    def __init__(self, root: Path, command: str, interrupts: Sequence[object]) -> None:
+    def __init__(
+        self, root: Path, command: str, env: Mapping[str, str], interrupts: Sequence[object]
+    ) -> None:
         self._interrupts = interrupts
         shell = shutil.which("bash") or shutil.which("sh") or "/bin/sh"
         try:
             self.process = subprocess.Popen(
                 [shell, "-c", command],
                 cwd=root,
-                env={**os.environ, **_ENVIRONMENT},
+                env=dict(env),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

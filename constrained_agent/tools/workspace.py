@@ -6,24 +6,24 @@ import contextlib
 import errno
 import functools
 import os
-import re
 import stat
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from constrained_agent.errors import PatchError, UserError
 from constrained_agent.patch import explain
-from constrained_agent.patch.plan import FilePlan, Plan, plan
+from constrained_agent.patch.plan import FilePlan, Plan, plan, unified_diff
 from constrained_agent.patch.reverse import inverted, plan_back
 from constrained_agent.patch.sections import AddFile, Patch
-from constrained_agent.tools import names
-from constrained_agent.tools.journal import Journal, Step
+from constrained_agent.tools import names, operations, wayback
+from constrained_agent.tools.journal import Journal
 from constrained_agent.tools.names import Taken
-from constrained_agent.tools.reads import Reading, Reads, Route
+from constrained_agent.tools.places import Places
+from constrained_agent.tools.reads import Reading, Reads
 from constrained_agent.tools.rooted import Rooted, digest
-
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+from constrained_agent.tools.steps import Step
+from constrained_agent.tools.wayback import FileBack, WayBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,14 @@ class Applied:
         files: in the order in which the patch names them.
         diff: unified diff of all of them; undecodable bytes stand as U+DC80 to U+DCFF.
         recovered: an interrupted patch was undone or cleaned up first.
+        back: what takes it back; None with `dry_run`, and of what was taken back.
     """
 
     files: tuple[FilePlan, ...]
     diff: str
     dry_run: bool
     recovered: bool
+    back: WayBack | None = None
 
 
 class Workspace:
@@ -58,6 +60,7 @@ class Workspace:
         self.root = Path(os.path.realpath(root))
         if not self.root.is_dir():
             raise UserError(f"{os.fspath(root)} is not a folder")
+        self._places = Places(self.root)
         self._rooted = Rooted(self.root)
         self._journal = Journal(self.root)
         self._reads = Reads()
@@ -72,18 +75,7 @@ class Workspace:
             PatchError: `bad_path`, or `outside_root` for absolute paths, `..`, links that lead out, and `.git`;
                 `changed_on_disk` if another program changes links on the way at this moment.
         """
-        self._check_spelling(path)
-        try:
-            real = Path(os.path.realpath(self.root / path))
-        except OSError as error:  # a link that went between two looks at it
-            raise PatchError(
-                "changed_on_disk", f"the path changes right now: {error.strerror}", path=path
-            ) from error
-        if not real.is_relative_to(self.root):
-            raise PatchError("outside_root", f"it leads out of the root through a link, to {real}", path=path)
-        if any(names.is_git(part) for part in (*path.split("/"), *real.relative_to(self.root).parts)):
-            raise PatchError("outside_root", "what is in .git is changed by git only", path=path)
-        return real
+        return self._places.resolve(path)
 
     def read_bytes(self, path: str) -> bytes:
         """A file's bytes.
@@ -129,11 +121,11 @@ class Workspace:
         """
         found: dict[Hashable, Reading] = {}
         for real, seen in self._reads.items():
-            path = self._relative(real)
+            path = self._places.relative(real)
             content = self._on_disk(path) if self._is_named(path) else None
             if content is not None and digest(content) == seen.digest:
                 # Of several hard links the last one counts: a patch may change a file under one name only.
-                identity = self._identity(path)
+                identity = self._places.identity(path)
                 found.pop(identity, None)
                 found[identity] = Reading(path, content, seen.ranges)
         return list(found.values())
@@ -145,30 +137,76 @@ class Workspace:
         """
         return names.taken(self.root)
 
-    def apply(self, patch: Patch, *, dry_run: bool = False, reverse: bool = False) -> Applied:
+    def apply(
+        self,
+        patch: Patch,
+        *,
+        dry_run: bool = False,
+        reverse: bool = False,
+        check: Callable[[Sequence[FilePlan]], None] | None = None,
+    ) -> Applied:
         """Apply a patch, all of it or nothing; first recovers from a patch that was killed.
 
         Args:
             dry_run: check everything, write nothing; only what a killed patch left is undone here, too.
             reverse: take the patch back instead (`patch.plan_back` says what that means).
+            check: looks at what would be written; nothing is, if it raises.
 
         Raises:
             PatchError: nothing was changed.
 
         Cost: planning is linear in the files; writing flushes each file to the disk.
         """
-        if dry_run:
-            recovered = self._journal.pending() and self.recover()
+        with self._recovered(dry_run) as recovered:
             planned = self._plan(patch, reverse)
-            return Applied(planned.files, planned.diff(), dry_run, recovered)
-        with self._journal.locked():
-            recovered = self._journal.recover()
-            planned = self._plan(patch, reverse)
-            applied = Applied(planned.files, planned.diff(), dry_run, recovered)
-            steps = [step for file in applied.files for step in self._steps(file)]
-            routes = [self._route(file) for file in applied.files]
+            if check is not None:
+                check(planned.files)
+            diff = planned.diff()
+            if dry_run:
+                return Applied(planned.files, diff, dry_run, recovered)
+            steps = [step for file in planned.files for step in self._steps(file)]
+            routes = [operations.route(file, self._places) for file in planned.files]
+            files = tuple(
+                operations.way_back(file, self._places, self._reads.get(route.source))
+                for file, route in zip(planned.files, routes, strict=True)
+            )
+            back = WayBack(files, tuple(self._journal.missing_folders(steps)))
             self._journal.commit(steps)
-        self._reads.refresh(list(zip(applied.files, routes, strict=True)))
+        self._reads.refresh(list(zip(planned.files, routes, strict=True)))
+        return Applied(planned.files, diff, dry_run, recovered, back)
+
+    def take_back(self, back: WayBack, *, dry_run: bool = False) -> Applied:
+        """Take an applied patch back, byte for byte, all of it or nothing; patches after it have to go first.
+
+        Modes, deleted and moved files, and links come back as they were; folders that the patch made go if nothing
+        else is in them. Of a deleted file, owner, extended attributes and further hard links do not come back. What
+        was read of the files counts as read on, and lines that come back as read, too.
+
+        Args:
+            dry_run: check everything, write nothing.
+
+        Raises:
+            PatchError: `changed_on_disk` if something else changed a file since, `exists` if something stands where
+                one would come back. Nothing was changed.
+            ToolError: the record lacks what is needed.
+        """
+        with self._recovered(dry_run) as recovered:
+            for path in (*back.folders, *(path for file in back.files for path in file.places())):
+                self._places.check_own(path)
+            undone = wayback.undone(back, self._on_disk)
+            for step in undone.steps:
+                if step.kind == "create":
+                    taken = "something stands now where the file would come back; move it away first"
+                    self._places.check_room(step.path, undone.vacated(), taken)
+            applied = Applied(undone.files, unified_diff(undone.files), dry_run, recovered)
+            if dry_run:
+                return applied
+            routes = [operations.route(file, self._places) for file in undone.files]
+            self._journal.commit(undone.steps, back.folders[::-1])
+        self._reads.refresh(list(zip(undone.files, routes, strict=True)))
+        for file in back.files:
+            if file.action == "delete":
+                self._remember(self.root / file.path, file)
         return applied
 
     def recover(self) -> bool:
@@ -180,18 +218,29 @@ class Workspace:
         with self._journal.locked():
             return self._journal.recover()
 
+    @contextlib.contextmanager
+    def _recovered(self, dry_run: bool) -> Iterator[bool]:
+        """Hold the root, but for a dry run, with nothing left of a killed patch. Yields whether there was anything."""
+        if dry_run:
+            yield self._journal.pending() and self.recover()
+            return
+        with self._journal.locked():
+            yield self._journal.recover()
+
     def _plan(self, patch: Patch, reverse: bool) -> Plan:
         for section in inverted(patch).sections if reverse else patch.sections:
             if not isinstance(section, AddFile):
                 self._check_stamp(section.path)
         # One look at each path: another program may swap links and files meanwhile.
-        read, identity = functools.cache(self._content), functools.cache(self._identity)
+        read, identity = functools.cache(self._content), functools.cache(self._places.identity)
         planner = plan_back if reverse else plan
         planned = planner(patch, read, identity=identity, names=self._names)
-        vacated = {self._place(file.path).casefold() for file in planned.files if file.action == "move"}
+        vacated = {
+            self._places.of_name(file.path).casefold() for file in planned.files if file.action == "move"
+        }
         for file in planned.files:
             if file.action in ("add", "move"):
-                self._check_room(file.new_path or file.path, vacated)
+                self._places.check_room(file.new_path or file.path, vacated)
         return planned
 
     def _check_stamp(self, path: str) -> None:
@@ -199,30 +248,6 @@ class Workspace:
         if seen is not None and (content := self._content(path)) is not None and digest(content) != seen:
             reason = "the file changed since it was read; read it again, then write the patch anew"
             raise PatchError("changed_on_disk", reason, path=path)
-
-    def _check_room(self, path: str, vacated: set[str]) -> None:
-        """A new file needs folders above it and nothing at its own place, not even a dangling link."""
-        place = self._place(path)
-        if os.path.lexists(self.root / place) and place.casefold() not in vacated:
-            raise PatchError("exists", "a link stands there; choose another name", path=path)
-        above = place.rpartition("/")[0]
-        while above:
-            if os.path.exists(self.root / above) and not os.path.isdir(self.root / above):
-                raise PatchError("bad_path", f"{above} is a file, not a folder", path=path)
-            above = above.rpartition("/")[0]
-
-    def _check_spelling(self, path: str) -> None:
-        try:
-            os.fsencode(path)
-        except UnicodeEncodeError as error:
-            raise PatchError("bad_path", "the path holds half a character") from error
-        if not path.strip() or "\0" in path:
-            raise PatchError("bad_path", "the path is blank or holds NUL", path=path.replace("\0", "\\0"))
-        if os.path.isabs(path) or path.startswith("~/") or _DRIVE.match(path) or ".." in path.split("/"):
-            reason = f"paths are relative to {self.root}, without `..` and without a leading / or ~"
-            raise PatchError("outside_root", reason, path=path)
-        if "\\" in path and not os.path.lexists(self.root / path):
-            raise PatchError("bad_path", "write / between folders, not \\", path=path)
 
     def _content(self, path: str) -> bytes | None:
         """A file's bytes, None if there is none."""
@@ -233,7 +258,7 @@ class Workspace:
                 raise PatchError("is_directory", "this is a folder; name a file", path=path)
             if not stat.S_ISREG(mode):
                 raise PatchError("bad_path", "this is a device or a pipe, not a file", path=path)
-            return self._rooted.read(self._relative(real))
+            return self._rooted.read(self._places.relative(real))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -255,45 +280,15 @@ class Workspace:
         except OSError:
             return None
 
-    def _relative(self, real: Path) -> str:
-        return real.relative_to(self.root).as_posix()
+    def _steps(self, file: FilePlan) -> list[Step]:
+        return operations.steps(file, self._places)
 
-    def _place(self, path: str) -> str:
-        """Where the name itself stands: links above it are resolved, a link at it is not."""
-        above, _, name = path.rstrip("/").rpartition("/")
-        return self._relative((self.resolve(above) if above else self.root) / name)
-
-    def _identity(self, path: str) -> Hashable:
-        """Equal for two paths that are one file: through links, hard links, or on a disk that ignores case."""
-        real = self.resolve(path)
-        try:
-            facts = os.stat(real)
-        except OSError:
-            return os.fspath(real)
-        return facts.st_dev, facts.st_ino
-
-    def _steps(self, file: FilePlan) -> Iterator[Step]:
-        if file.action == "add":
-            yield Step("create", self._place(file.path), file.new)
-            return
-        place, real = self._place(file.path), self._relative(self.resolve(file.path))
-        is_link = (self.root / place).is_symlink()
-        if file.action == "update":
-            yield Step("replace", real, file.new, file.old)
-            return
-        # A link is removed as itself; what it leads to stays.
-        yield Step("remove", place, None, None if is_link else file.old)
-        if file.new_path is not None:
-            same = file.new == file.old and not is_link
-            yield Step("create", self._place(file.new_path), file.new, None, like=real, same=same)
-
-    def _route(self, file: FilePlan) -> Route:
-        """Under which paths a file is remembered, before the patch and after it."""
-        real = self.resolve(file.path)
-        if file.action == "update":
-            return Route(real, real, real)
-        place = self.root / self._place(file.path)
-        return Route(real, place, self.root / self._place(file.new_path) if file.new_path else place)
+    def _remember(self, real: Path, file: FileBack) -> None:
+        """A deleted file that came back is known as well as it was."""
+        self._reads.forget(real)
+        if file.seen is not None and file.content is not None and file.link is None:
+            for lines in file.seen.ranges or (range(0),):
+                self._reads.add(real, file.content, lines)
 
     def _names(self) -> Iterator[str]:
         return names.suggestions(self.root)

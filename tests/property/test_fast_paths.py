@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import random
 
-import mlx.core as mx
 import numpy as np
 
 from constrained_agent.agent.drafts import PatchLookup
@@ -93,12 +92,25 @@ def reference(loaded, constraint, prompt):
                 logits = session.forward([*prompt, *written])[-1]
                 words = mask.padded(constraint.bitmask(), constraint.vocab_size, session.logit_width)
                 allowed = np.unpackbits(words.view(np.uint8), bitorder="little")[: session.logit_width]
-                forced = [int(mx.argmax(mx.where(mx.array(allowed == 1), logits, -float("inf"))).item())]
+                forced = [likeliest(constraint, np.where(allowed == 1, np.array(logits), -np.inf))]
         if forced[0] in constraint.end_ids:
             break
         constraint.consume(forced)
         written += forced
     return written
+
+
+def likeliest(constraint, logits):
+    """The likeliest token after which the text can still end: a path must not be named twice, which no mask says."""
+    while True:
+        token = int(logits.argmax())
+        ahead = constraint.copy()
+        if token in constraint.end_ids:
+            return token
+        ahead.consume([token])
+        if ahead.closing() is not None:
+            return token
+        logits[token] = -np.inf
 
 
 def fast(runtime, constraint, prompt, drafts):

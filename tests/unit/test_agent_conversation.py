@@ -69,14 +69,29 @@ def test_turns_become_one_summary(tiny_runtime):
     assert conversation.shrink(0) == 0, "there is nothing left to shorten"
 
 
-def test_every_task_stays(tiny_runtime):
+def test_the_last_task_stays_and_those_before_it_are_told_in_short(tiny_runtime):
     conversation = filled(tiny_runtime, 2)
-    conversation.say("And now the other thing.", "task")
-    for n in range(3):
-        conversation.answered(Answered(conversation, tiny_runtime.tokenizer, f"Words {n}."), 0)
+    for task in range(8):
+        conversation.say(f"{LONG}\nAnd now thing {task}.", "task")
+        for n in range(3):
+            conversation.answered(Answered(conversation, tiny_runtime.tokenizer, f"Words {n}."), 0)
     conversation.shrink(0)
     seen = text(tiny_runtime, conversation)
-    assert seen.index("Mend the thing.") < seen.index("- read_file") < seen.index("And now the other thing.")
+    for before, after in [
+        ("asked: Mend the thing.", "- read_file"),
+        ("asked: And now thing 6.", "And now thing 7."),
+    ]:
+        assert seen.index(before) < seen.index(after)
+    assert seen.count(LONG) == 1
+    assert len(conversation.ids) < 1_700
+
+
+def test_where_even_the_last_turns_are_too_long_their_results_give_way(tiny_runtime):
+    conversation = filled(tiny_runtime, 2)
+    n_before = len(conversation.ids)
+    assert conversation.shrink(0, n_before) == 0
+    assert conversation.shrink(0, n_before - 1) == 1
+    assert conversation.shown_files() == {"f1.txt"}
 
 
 @pytest.mark.parametrize("level", ["grammar", "located"])

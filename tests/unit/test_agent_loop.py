@@ -120,6 +120,46 @@ def test_two_reminders_at_most(tiny_runtime, root):
     assert (result.exit_reason, result.turns) == ("no_answer", 3)
 
 
+def test_a_command_may_have_changed_anything(tiny_runtime, root):
+    answers = [call("exec_command", command="echo two > f.txt"), "I have updated f.txt."]
+    result = ScriptedAgent(tiny_runtime, root, answers).run()
+    assert (result.exit_reason, result.turns) == ("done", 2)
+
+
+def test_last_words_for_which_there_is_no_room_do_not_spoil_the_run(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "never asked for"], max_turns=1)
+    room = agent.model.room
+
+    def full_after_the_first(n_prompt):
+        if len(agent.model.prompts):
+            agent.model.context_limit = 10
+        return room(n_prompt)
+
+    agent.model.room = full_after_the_first
+    result = agent.run()
+    assert (result.exit_reason, result.changed_files) == ("max_turns", ("f.txt",))
+    assert "context" in result.last_error
+
+
+def test_a_task_that_does_not_fit_is_not_in_the_way_of_the_next_one(tiny_runtime, root):
+    (root / "long.txt").write_text("1234567890,1234567890\n" * 500)
+    agent = ScriptedAgent(tiny_runtime, root, ["Too long.", "The end.", "The end."])
+    agent.model.context_limit = 5_000
+    with pytest.raises(UserError):
+        agent.run("Look.", ["long.txt"])
+    assert agent.run("Look at something shorter.").exit_reason == "done"
+    assert "long.txt" not in agent.prompt_text(-1)
+
+
+def test_a_result_of_many_tokens_is_cut_to_its_share_of_the_context(tiny_runtime, root):
+    (root / "digits.csv").write_text("1234567890,0987654321\n" * 300)
+    agent = ScriptedAgent(tiny_runtime, root, [call("read_file", path="digits.csv"), "The end."])
+    agent.model.context_limit = 8_000
+    assert agent.run().exit_reason == "done"
+    assert "[... cut: " in agent.prompt_text(1)
+    assert len(agent.model.prompts[1]) - len(agent.model.prompts[0]) < 2_300
+
+
 def test_rounds_of_calls_are_warned_about_and_stopped(tiny_runtime, root):
     a, b = call("list_dir", path="."), call("read_file", path="f.txt")
     agent = ScriptedAgent(tiny_runtime, root, [a, b, a, b, a, b, "never asked for"])

@@ -95,7 +95,8 @@ def test_without_a_terminal_commands_are_off_and_said_to_be(command):
         (("x", "--first-tool", "jump"), "there are:"),
         (("x", "--transcript", "/nowhere/t.jsonl"), "--transcript"),
         (("x", "--temperature", "nan"), "--temperature"),
-        (("x", "--max-turns", "0"), "--max-turns"),
+        (("x", "--max-turns", "-1"), "--max-turns"),
+        (("x", "--stop-hook", " "), "--stop-hook is empty"),
         (("x", "--constraint", "tight"), "--constraint"),
         (("",), "TASK is empty"),
         (("x", "--test-command", " "), "--test-command"),
@@ -155,8 +156,88 @@ def test_errors_have_their_json_too(command, capsys):
     assert json.loads(out) == {"ok": False, "error": {"message": err.removeprefix("error: ").strip()}}
 
 
+def test_a_patch_that_breaks_a_file_is_told_or_refused(command, tmp_path):
+    root = tmp_path / "repo"
+    (root / "a.py").write_text("x = 1\n")
+    patch = patch_call("*** Update File: a.py\n@@\n-x = 1\n+x = (1\n")
+    code, out, _ = command([patch, "Done."], "x", "--constraint", "grammar", "--refuse-broken", "--json")
+    assert json.loads(out.splitlines()[-1])["changed_files"] == []
+    assert (root / "a.py").read_text() == "x = 1\n"
+    code, out, _ = command([patch, "Done."], "x", "--constraint", "grammar", "--json")
+    assert json.loads(out.splitlines()[-1])["changed_files"] == ["a.py"]
+
+
 def test_tests_that_pass_by_themselves_do_not_make_an_unfinished_run_a_success(command):
     code, out, _ = command(
-        [call("list_dir", path=".")], "x", "--max-turns", "1", "--test-command", "true", "--json"
+        [call("list_dir", path="."), "I looked."], "x", "--max-turns", "1", "--test-command", "true", "--json"
     )
     assert (code, json.loads(out)["exit_reason"], json.loads(out)["tests_passed"]) == (1, "max_turns", True)
+
+
+class TestPermissions:
+    @pytest.fixture
+    def home(self, tmp_path, monkeypatch):
+        """A person's own file of rules."""
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+        file = tmp_path / "config" / "constrained-agent" / "config.toml"
+        file.parent.mkdir(parents=True)
+        return file
+
+    def test_yes_does_not_let_a_push_or_a_loss_through(self, command, home, repo):
+        calls = [
+            call("exec_command", command=one)
+            for one in ("git push origin main", "r'm' -rf ..", "echo hi > new.txt")
+        ]
+        code, _, err = command([*calls, "ok"], "x", "--yes")
+        assert code == 0
+        assert "'git push origin main' (remote-changing: it sends commits to another repository)" in err
+        assert "(dangerous: it deletes the repository or what it lies in)" in err
+        assert (repo / "new.txt").read_text() == "hi\n"
+
+    def test_rules_of_the_home_switch_commands_on_and_let_variables_through(self, command, home, monkeypatch):
+        monkeypatch.setenv("MY_TOKEN", "tok-1")
+        monkeypatch.setenv("MY_SECRET", "sec-1")
+        home.write_text('[permissions]\nallow = ["printenv*"]\n[environment]\npass = ["MY_TOKEN"]\n')
+        calls = [
+            call("exec_command", command=one)
+            for one in ("printenv MY_TOKEN || true", "printenv MY_SECRET; touch a")
+        ]
+        _, _, err = command([*calls, "ok"], "x")
+        assert "commands are off" not in err
+        assert "tok-1" in err
+        assert "sec-1" not in err
+        assert "refused: 'touch a' (writes: it writes a)" in err
+
+    def test_rules_of_the_repository_are_shown_and_switch_nothing_on(self, command, home, repo):
+        (repo / ".constrained-agent.toml").write_text('[permissions]\nallow = ["touch*"]\n')
+        code, _, err = command(["ok"], "x")
+        assert code == 0
+        assert ".constrained-agent.toml lets commands run without a question: 'touch*'" in err
+        assert "commands are off" in err
+
+    def test_wrong_rules_are_told_before_a_model_is_loaded(self, command, home, repo, monkeypatch):
+        home.write_text("[permissions]\nalow = []\n")
+        code, out, err = command([], "x")
+        assert (code, out) == (2, "")
+        assert f"{home}:2: permissions.alow is not known; there are allow, ask, deny" in err
+
+    def test_the_question_shows_class_and_reason(self, monkeypatch):
+        from constrained_agent.tools.commands import classify
+
+        asked = []
+        monkeypatch.setattr(module.click, "confirm", lambda text, **more: asked.append(text))
+        spec = type("Spec", (), {"name": "exec_command"})
+        line = "make && git push 'a b' | cat"
+        module._ask(spec, {"command": line}, classify(line))
+        why = "remote-changing: \"git push 'a b'\" sends commits to another repository"
+        assert asked == [f"{why}\nrun exec_command: command={line!r}"]
+
+    def test_nor_can_a_command_redraw_its_reason(self, monkeypatch):
+        from constrained_agent.tools.commands import classify
+
+        asked = []
+        monkeypatch.setattr(module.click, "confirm", lambda text, **more: asked.append(text))
+        line = "cat '/\r\x1b[2Kharmless'; rm '/\x1b[1A'"
+        module._ask(type("Spec", (), {"name": "exec_command"}), {"command": line}, classify(line))
+        assert len(asked[0].splitlines()) == 2
+        assert all(one.isprintable() for one in asked[0].splitlines())

@@ -12,7 +12,7 @@ from constrained_agent.decode.steps import Thinking
 from constrained_agent.errors import BudgetError
 from constrained_agent.grammar.sources import Grammar, from_json_schema, load
 from constrained_agent.messages import ToolSpec
-from tests.fakes import ScriptedModel
+from tests.fakes import NoisyModel, ScriptedModel
 
 PROMPT = [151644, 872, 198]
 PATCH = "*** Begin Patch\n*** Add File: a.txt\n" + "".join(f"+line {i} of many\n" for i in range(100))
@@ -218,3 +218,16 @@ def test_only_what_comes_from_the_start_on_repeats():
     assert repeats([1, 2] * 40, start=16)
     assert not repeats([1, 2] * 40, start=17)
     assert not repeats([1, 2] * 40, start=80)
+
+
+@pytest.mark.parametrize("limit", range(5, 14))
+def test_of_two_ways_the_one_of_fewer_tokens_counts(tiny_runtime, limit):
+    """Searches count bytes: the shortest way in bytes can take more tokens than one that was known before."""
+    rules = 'start: "A" | "B" /[a-z ]+/ ("}" " function function" | "XQJZKV")'
+    constraint = tiny_runtime.grammar_constraint(Grammar("g", "lark", rules))
+    model = NoisyModel(tiny_runtime.session, tiny_runtime.tokenizer.encode_plain("B a b"), seed=limit)
+    done = generate(
+        model, constraint, tiny_runtime.tokenizer.encode_plain("x"), sampling=Sampling(1.0), max_tokens=limit
+    )
+    assert done.complete
+    assert len(done.tokens) <= limit

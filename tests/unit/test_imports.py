@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +38,32 @@ def loaded_by(code: str) -> list[str]:
 )
 def test_commands_without_a_model_load_no_model_code(arguments: list[str]) -> None:
     assert loaded_by(f"from constrained_agent.cli import app; app.run({arguments!r})") == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [["show"], ["ledger"], ["replay", "--repo", "."], ["cut", "--repo", ".", "--after", "1"]]
+)
+def test_a_run_is_looked_at_and_made_again_without_model_code(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    monkeypatch.chdir(repo)
+    patch = "*** Begin Patch\n*** Add File: a\n+x\n*** End Patch"
+    counts = dict.fromkeys(("prompt_tokens", "reused_tokens", "model_steps", "prefill_s", "decode_s"), 0)
+    call = {"id": "call_1", "name": "apply_patch", "arguments": {"patch": patch}}
+    after = "100644 " + hashlib.sha256(b"x\n").hexdigest()
+    events = [
+        {"event": "start", "schema": 1, "task": "t", "tree": {}, "settings": {"test_command": "test -f a"}},
+        {"event": "turn", "number": 1, "tool_choice": "auto", "text": "", "stop_reason": "complete", **counts}
+        | {"calls": [call]},
+        {"event": "result", "turn": 1, "call_id": "call_1", "ok": True, "text": "", "data": {}}
+        | {"changes": [{"path": "a", "before": None, "after": after}]},
+    ]
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps({"time": 0, **event}) + "\n" for event in events))
+    given = ["transcript", arguments[0], str(log), *arguments[1:]]
+    assert loaded_by(f"from constrained_agent.cli import app; assert app.run({given!r}) == 0") == []
 
 
 def test_the_package_loads_nothing() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from constrained_agent.errors import ToolError
+from constrained_agent.tools import environment
 from constrained_agent.tools.shell import (
     STDERR_LIMIT,
     STDOUT_LIMIT,
@@ -237,3 +238,124 @@ def test_report() -> None:
     )
     assert report(_result(exit_code=-9)).startswith("ended by signal 9 after")
     assert report(_result(exit_code=-15, timed_out=True, stdout="x")).startswith("timed out: ended with")
+
+
+class TestTheEnvironment:
+    """What commands get of the person's variables."""
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            *(
+                (name, "x")
+                for name in (
+                    "API_TOKEN",
+                    "github_token",
+                    "MY_SECRET",
+                    "DB_PASSWORD",
+                    "PGPASSWORD",
+                    "MYSQL_PWD",
+                )
+            ),
+            *(
+                (name, "x")
+                for name in (
+                    "OPENAI_API_KEY",
+                    "APIKEY",
+                    "SERVICE_APIKEY",
+                    "AWS_PROFILE",
+                    "GITHUB_ACTOR",
+                    "GH_HOST",
+                )
+            ),
+            *(
+                (name, "x")
+                for name in (
+                    "ANTHROPIC_BASE_URL",
+                    "HF_TOKEN",
+                    "SSH_AUTH_SOCK",
+                    "SSH_AGENT_PID",
+                    "GIT_ASKPASS",
+                )
+            ),
+            *(
+                (name, "x")
+                for name in (
+                    "GOOGLE_APPLICATION_CREDENTIALS",
+                    "PRIVATE_KEY",
+                    "DEPLOY_KEY",
+                    "AUTH",
+                    "AUTHORIZATION",
+                )
+            ),
+            *(
+                (name, "x")
+                for name in ("NPM_AUTH", "OAUTH_CLIENT", "KUBECONFIG", "SESSION_COOKIE", "VAULT_ADDR", "JWT")
+            ),
+            ("HARMLESS", "ghp_" + "a1" * 18),
+            ("HARMLESS", "sk-" + "a1" * 20),
+            ("HARMLESS", "AKIA" + "ABCDEFGHIJKLMNOP"),
+            ("HARMLESS", "-----BEGIN RSA PRIVATE KEY-----\nx"),
+            ("HARMLESS", "xoxb-1234567890"),
+            ("HARMLESS", "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x"),
+            ("DATABASE_URL", "postgres://me:hunter2@db/x"),
+        ],
+    )
+    def test_lacks_what_looks_like_a_secret(self, name: str, value: str) -> None:
+        assert name not in environment.for_commands({name: value})
+        assert environment.for_commands({name: value}, [name])[name] == value
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            *(
+                "PATH",
+                "HOME",
+                "LANG",
+                "LC_ALL",
+                "VIRTUAL_ENV",
+                "PWD",
+                "OLDPWD",
+                "USER",
+                "SHELL",
+                "TMPDIR",
+                "PYTHONPATH",
+                "CI",
+            ),
+            *(
+                "GIT_AUTHOR_NAME",
+                "GIT_COMMITTER_EMAIL",
+                "TOKENIZERS_PARALLELISM",
+                "HF_HOME",
+                "XDG_CONFIG_HOME",
+                "DISPLAY",
+            ),
+            *(
+                "XAUTHORITY",
+                "KEYBOARD",
+                "MONKEY",
+                "COMPASS",
+                "NODE_ENV",
+                "CUDA_VISIBLE_DEVICES",
+                "DATABASE_URL",
+                "PATHEXT",
+            ),
+        ],
+    )
+    def test_has_the_rest(self, name: str) -> None:
+        assert environment.for_commands({name: "/a/sk-b:/task-list"})[name] == "/a/sk-b:/task-list"
+
+    def test_is_what_a_command_sees(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MY_TOKEN", "do-not-tell")
+        monkeypatch.setenv("MY_COLOUR", "blue")
+        shown = exec_command(tmp_path, "env; cat /proc/self/environ 2>/dev/null").stdout
+        assert "do-not-tell" not in shown
+        assert "MY_COLOUR=blue" in shown
+        given = environment.for_commands({"PATH": os.environ["PATH"], "MY_TOKEN": "told"}, ["MY_TOKEN"])
+        assert exec_command(tmp_path, "echo $MY_TOKEN; echo $MY_COLOUR", 30, given).stdout == "told\n\n"
+
+    def test_has_no_pager_or_editor_that_waits(self) -> None:
+        assert environment.for_commands({"PAGER": "less", "GIT_EDITOR": "vi"}).items() >= {
+            ("PAGER", "cat"),
+            ("GIT_EDITOR", "true"),
+        }

@@ -1,0 +1,208 @@
+"""What is known while a command line is read: folders, variables, functions, files that it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from constrained_agent.tools.commands.verdict import Judgement, Simple
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+UNKNOWN = "\0"
+"""Stands in a word for text that is only known when the command runs. No command can hold a NUL."""
+
+MAX_STEPS = 3_000
+"""Commands, judgements and expansions of one line. What needs more is not read to its end, and refused."""
+
+MAX_DEPTH = 40
+"""Of strings in strings, functions in functions and statements in statements."""
+
+MAX_FIELDS = 256
+"""Of one word, after braces and variables: more count as unknown."""
+
+MAX_TEXT_CHARS = 20_000
+"""Of a line, of a word and of what a command prints: what is longer is not followed."""
+
+OUTSIDE = "/\ufffc"
+"""A root that no command can name, for lines that are read without a repository."""
+
+
+class TooMuchError(Exception):
+    """A line is too long or too nested to be read to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command prints, as far as it is known beforehand.
+
+    Attributes:
+        text: exactly that; None where it is not known.
+        paths: words like those it prints (`find` and its kin), for commands that take them as arguments.
+        downloaded: it came over the network.
+    """
+
+    text: str | None
+    paths: tuple[str, ...] = ()
+    downloaded: bool = False
+
+    def __add__(self, other: Output) -> Output:
+        downloaded = self.downloaded or other.downloaded
+        if self.text is None or other.text is None:
+            return Output(None, self.paths + other.paths, downloaded)
+        text = self.text + other.text
+        return Output(text if len(text) <= MAX_TEXT_CHARS else None, (), downloaded)
+
+
+NO_OUTPUT = Output("")
+UNKNOWN_OUTPUT = Output(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a statement ends: what it prints, and the scene where it succeeded (in any case: the scene itself)."""
+
+    output: Output
+    succeeded: Scene
+
+
+class Engine(Protocol):
+    """What the judges of single commands need of the reader that called them."""
+
+    def statement(self, node: Node, scene: Scene, stdin: Output | None) -> Result:
+        """Read a statement of the tree; `stdin` is None where nothing is piped in."""
+
+    def line(self, text: str, scene: Scene) -> Judgement:
+        """Read text as a shell would, in this very scene."""
+
+    def command(self, argv: Sequence[str], scene: Scene, stdin: Output | None) -> Judgement:
+        """Judge a command that another one runs, and record it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the command runs.
+
+    Attributes:
+        root: of the repository, absolute, without links.
+        home: the person's home.
+        temporary: folders for temporary files.
+        real: the root exists, so links in it can be followed.
+    """
+
+    root: str
+    home: str
+    temporary: tuple[str, ...]
+    real: bool
+
+
+@dataclass(slots=True)
+class Record:
+    """What all scenes of one line share."""
+
+    engine: Engine
+    place: Place
+    environment: Mapping[str, str]
+    found: list[Simple] = field(default_factory=list)
+    uncalled: dict[str, Node] = field(default_factory=dict)
+    steps: int = 0
+
+    def step(self, n_steps: int = 1) -> None:
+        """Count steps; raises TooMuchError past the limit."""
+        self.steps += n_steps
+        if self.steps > MAX_STEPS:
+            raise TooMuchError
+
+
+@dataclass(slots=True)
+class Scene:
+    """The state of one shell. Statements change it; a subshell or a branch gets a copy.
+
+    Attributes:
+        cwds: the folders it may be in; `UNKNOWN` among them after a `cd` to somewhere.
+        variables: values of variables set in this line; arrays have several.
+        functions: all bodies that a name was given.
+        files: what was written in this line to which absolute path.
+        positional: `$1`, `$2` ...
+        called: names of the functions that are being called.
+        part: the text that is being judged, for the record.
+        input: what the shell itself reads from, after `exec < FILE`.
+        moved: the folders of a `cd` that succeeded, until the next command.
+        hidden: text inside an argument of an unknown program: only what is plainly bad counts.
+    """
+
+    record: Record
+    cwds: frozenset[str]
+    variables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    functions: dict[str, tuple[Node, ...]] = field(default_factory=dict)
+    files: dict[str, Output] = field(default_factory=dict)
+    positional: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
+    depth: int = 0
+    part: str = ""
+    moved: frozenset[str] | None = None
+    input: Output | None = None
+    hidden: bool = False
+
+    @property
+    def engine(self) -> Engine:
+        return self.record.engine
+
+    @property
+    def place(self) -> Place:
+        return self.record.place
+
+    def copy(self) -> Scene:
+        """A subshell; the files that it writes stay."""
+        return replace(self, variables=dict(self.variables), functions=dict(self.functions))
+
+    @contextmanager
+    def level(self) -> Iterator[None]:
+        """One level down and back; raises TooMuchError at the bottom."""
+        if self.depth >= MAX_DEPTH:
+            raise TooMuchError
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+    def merge(self, other: Scene) -> None:
+        """After a branch that may have run: what differs is unknown from now on."""
+        self.cwds |= other.cwds
+        for name in self.variables.keys() | other.variables.keys():
+            if self.variables.get(name) != other.variables.get(name):
+                self.variables[name] = (UNKNOWN,)
+        for name, bodies in other.functions.items():
+            self.define(name, *bodies)
+
+    def define(self, name: str, *bodies: Node) -> None:
+        """Give a function one more body; the older ones may still be called."""
+        known = self.functions.get(name, ())
+        self.functions[name] = known + tuple(body for body in bodies if body not in known)
+
+    def value(self, name: str) -> str:
+        """A variable's text; `UNKNOWN` where neither this line nor the environment sets it."""
+        if name in self.variables:
+            values = self.variables[name]
+            return values[0] if values else ""
+        if name == "PWD":
+            return next(iter(self.cwds)) if len(self.cwds) == 1 else UNKNOWN
+        defaults = {"HOME": self.place.home, "IFS": " \t\n", "SHELL": "/bin/bash", "BASH": "/bin/bash"}
+        return self.record.environment.get(name, defaults.get(name, UNKNOWN))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command with its words, as a judge sees it."""
+
+    argv: Sequence[str]
+    scene: Scene
+    stdin: Output | None = None
+
+    @property
+    def args(self) -> Sequence[str]:
+        return self.argv[1:]
