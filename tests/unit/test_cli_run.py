@@ -156,15 +156,13 @@ def test_errors_have_their_json_too(command, capsys):
     assert json.loads(out) == {"ok": False, "error": {"message": err.removeprefix("error: ").strip()}}
 
 
-def test_a_patch_that_breaks_a_file_is_told_or_refused(command, tmp_path):
-    root = tmp_path / "repo"
-    (root / "a.py").write_text("x = 1\n")
+def test_a_patch_that_breaks_a_file_is_refused_on_demand(command, repo):
+    (repo / "a.py").write_text("x = 1\n")
     patch = patch_call("*** Update File: a.py\n@@\n-x = 1\n+x = (1\n")
-    code, out, _ = command([patch, "Done."], "x", "--constraint", "grammar", "--refuse-broken", "--json")
-    assert json.loads(out.splitlines()[-1])["changed_files"] == []
-    assert (root / "a.py").read_text() == "x = 1\n"
-    code, out, _ = command([patch, "Done."], "x", "--constraint", "grammar", "--json")
-    assert json.loads(out.splitlines()[-1])["changed_files"] == ["a.py"]
+    for flags, changed, text in ((("--refuse-broken",), [], "x = 1\n"), ((), ["a.py"], "x = (1\n")):
+        _, out, _ = command([patch, "Done."], "x", "--constraint", "grammar", "--json", *flags)
+        assert json.loads(out.splitlines()[-1])["changed_files"] == changed
+        assert (repo / "a.py").read_text() == text
 
 
 def test_tests_that_pass_by_themselves_do_not_make_an_unfinished_run_a_success(command):
