@@ -17,7 +17,7 @@ from constrained_agent.tools.registry import Tools
 from constrained_agent.tools.workspace import Workspace
 from tests.fakes import NoisyModel, structural_ids
 
-N_RUNS = 120
+N_RUNS = 80
 SHORTEST, LONGEST = 12, 400
 
 
