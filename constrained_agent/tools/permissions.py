@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 Ask = Callable[[ToolSpec, Mapping[str, Any], "Verdict"], bool]
 """Puts a call (its spec and arguments, and what its command may do) before a person; True lets it run."""
 
+Judge = Callable[[str, Path | None, Mapping[str, str] | None], "Verdict"]
+"""Classes a command line, given where it runs and what variables it gets."""
+
 MAX_LISTED = 3
 """Parts of one command line that a refusal names."""
 
@@ -45,6 +48,7 @@ class Policy:
         ask: asks a person; None where there is none to ask (no terminal).
         rules: what was said beforehand.
         environment: the variables that commands get.
+        judge: classes a command line; None for `classify_apart`.
     """
 
     read_only: bool = False
@@ -53,6 +57,7 @@ class Policy:
     ask: Ask | None = None
     rules: Rules = field(default_factory=Rules)
     environment: Mapping[str, str] | None = field(default=None, repr=False)
+    judge: Judge | None = None
 
     def offers(self, effect: Effect) -> bool:
         """Whether tools of this effect are on offer at all: the model is not told of the others."""
@@ -62,7 +67,7 @@ class Policy:
         return effect == "read" or not self.read_only
 
     def check(self, spec: ToolSpec, arguments: Mapping[str, Any], root: Path | None = None) -> None:
-        """Let one call pass, asking if need be. Cost: about a millisecond for a command, and the person's time.
+        """Let one call pass, asking if need be. Cost: for a command a quarter of a second, and the person's time.
 
         Args:
             root: where commands run; None for a place that is not known.
@@ -74,9 +79,10 @@ class Policy:
             raise ToolError(f"{spec.name} is not allowed: {self._refusal()}")
         if spec.effect != "exec":
             return
-        from constrained_agent.tools.commands import classify  # brings the parser
+        from constrained_agent.tools.commands.apart import classify_apart
 
-        verdict = classify(str(arguments.get("command", "")), root, self.environment)
+        judge = self.judge or classify_apart
+        verdict = judge(str(arguments.get("command", "")), root, self.environment)
         if denied := self._denied(verdict):
             raise ToolError(denied)
         questions = [one for one in verdict.commands if not self._runs_unasked(one)]

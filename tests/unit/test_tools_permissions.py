@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 
 from constrained_agent.errors import ToolError
 from constrained_agent.messages import Effect, ToolCall, ToolSpec
-from constrained_agent.tools.commands import Risk, Verdict
-from constrained_agent.tools.permissions import Policy
+from constrained_agent.tools import permissions
+from constrained_agent.tools.commands import Risk, Verdict, classify
 from constrained_agent.tools.registry import Tools
 from constrained_agent.tools.rules import Rules
 from constrained_agent.tools.workspace import Workspace
+
+Policy = partial(permissions.Policy, judge=classify)  # in this process: a hundred others would take a minute
 
 
 def _spec(effect: Effect) -> ToolSpec:
@@ -38,7 +41,7 @@ YES, NO = Person(True), Person(False)
 READ, WRITE, SEND, DANGER = "cat a", "touch a", "git push", "git push --force"
 
 
-def _runs(policy: Policy, command: str) -> bool:
+def _runs(policy: permissions.Policy, command: str) -> bool:
     try:
         policy.check(_spec("exec"), {"command": command})
     except ToolError:
@@ -62,7 +65,7 @@ def _runs(policy: Policy, command: str) -> bool:
         (Policy(rules=Rules(repository_allow=("touch a",))), "read write", ()),
     ],
 )
-def test_policies(policy: Policy, offered: str, commands: tuple[str, ...]) -> None:
+def test_policies(policy: permissions.Policy, offered: str, commands: tuple[str, ...]) -> None:
     effects: tuple[Effect, ...] = ("read", "write", "exec")
     assert " ".join(effect for effect in effects if policy.offers(effect)) == offered
     for effect in ("read", "write"):
@@ -205,7 +208,7 @@ def test_tools_judge_a_command_where_it_runs(tmp_path: Path) -> None:
     (repo / "notes").write_text("n\n")
     (tmp_path / "other").write_text("o\n")
     person = Person(False)
-    tools = Tools(Workspace(repo), Policy(ask=person))
+    tools = Tools(Workspace(repo), permissions.Policy(ask=person))
     for path, ok in ((repo / "notes", True), (tmp_path / "other", False)):
         assert tools.run(ToolCall("1", "exec_command", {"command": f"cat {path}"})).ok is ok
     assert len(person.asked) == 1

@@ -92,6 +92,11 @@ def judge(call: Call) -> Judgement:
     return judged
 
 
+def is_known(word: str) -> bool:
+    """Whether a word is the name of a program of which more is known, and not an English word as well."""
+    return name_of(word) not in _ENGLISH and name_of(word) in _table()
+
+
 def _asks_for_version(call: Call) -> bool:
     """`python --version` and the like, of a well-known tool that is found by its name."""
     if len(call.argv) != 2 or call.argv[0] not in _VERSIONED_TOOLS:
@@ -142,10 +147,8 @@ def arguments(call: Call) -> Judgement:
         call.scene.record.step()
         if paths.secret(word, call.scene):
             found = worst(found, danger(f"is given credentials ({paths.shown(word)})"))
-        name = name_of(word)
-        if call.scene.hidden:
-            pass  # it may be prose, in which any word is no command
-        elif name not in _ENGLISH and (name in _table() or word in call.scene.functions):
+        # In text that may be prose any word is no command.
+        if not call.scene.hidden and (is_known(word) or word in call.scene.functions):
             found = worst(found, _heavy(guess(Call(call.args[position:], call.scene))))
         for text in {word, word.partition("=")[2]}:
             if re.search(r"\s", text):

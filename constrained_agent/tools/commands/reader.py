@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from constrained_agent.tools.commands import flow, loose, second, simple
 from constrained_agent.tools.commands.options import names
 from constrained_agent.tools.commands.scene import NO_OUTPUT, UNKNOWN, Output, Result, Scene
+from constrained_agent.tools.commands.source import encoded
 from constrained_agent.tools.commands.verdict import Judgement, Risk
 from constrained_agent.tools.commands.words import note, text_of
 
@@ -43,39 +44,84 @@ _TEXTS = frozenset(
 _NEVER_TOUCH = frozenset(["variable_assignment", "herestring_redirect", "file_redirect"])
 """What is followed by a blank or a sign, unless the grammar parts a word wrongly."""
 
-_LEAVES = frozenset(names("word regex extglob_pattern string_content variable_name test_operator number"))
-_SUBSTITUTION = re.compile(rb"(?<!\\)(?:`|\$\()")
-"""No word has one in it: but in `${x:-`cmd`}` the grammar takes it for text."""
+_LITERAL = frozenset(
+    [
+        "raw_string",
+        "ansi_c_string",
+        "comment",
+        "heredoc_body",
+        "heredoc_content",
+        "heredoc_start",
+        "heredoc_end",
+    ]
+)
+_SUBSTITUTION = re.compile(rb"(?<!\\)(?:\\\\)*(?:`|\$\(.)", re.DOTALL)
+"""No word has one in it; but the grammar takes those in `${x:-`a`}` for text, and reads `a` `b` as one."""
 
-_GAP = re.compile(rb"(?:\s|\\\r?\n|-\s+(?=$))*")  # the grammar leaves out a `-` before `<<`
+_BLANK = re.compile(rb"(?<!\\)(?:\\\\)*[ \t\n]")
+_GAP = re.compile(rb"(?:\s|\\\r?\n)*")
+_GAPS = {
+    "concatenation": re.compile(rb"(?:\\\n)*"),
+    # On one line; the grammar leaves out a `-` before `<<`, and takes some newlines for blanks.
+    **dict.fromkeys(
+        names(
+            "command declaration_command unset_command variable_assignments file_redirect herestring_redirect"
+        ),
+        re.compile(rb"(?:[ \t]|\\\n)*"),
+    ),
+    "redirected_statement": re.compile(rb"(?:[ \t]|\\\n)*(?:-[ \t]+)?"),
+}
+"""What may stand between the parts of a node, by its kind."""
 
 
-def _misread(root: Node) -> bool:
+def _misread(source: bytes, root: Node) -> bool:
     """Whether the tree is no trustworthy reading, though it may have no error.
 
     Something between its parts is left out, a word goes on where it has ended it, a here-document ends nowhere, or a
     substitution is taken for text.
     """
-    source, waiting = root.text or b"", [root]
+    outside = (source[: root.start_byte], source[root.end_byte :])
+    if not all(_GAP.fullmatch(text) for text in outside):
+        return True
+    waiting = [root]
     while waiting:
         node = waiting.pop()
-        if node.type == "comment" and _may_go_on(source[: node.start_byte - root.start_byte]):
+        if node.type == "comment" and _may_go_on(source[: node.start_byte]):
             return True
         if node.is_missing or (node.type == "heredoc_redirect" and not _ends(node)):
             return True
         waiting += node.children
-        if node.type in _LEAVES and _SUBSTITUTION.search(node.text or b""):
+        if node.type == "redirected_statement" and _parts_words(node):
+            return True
+        if not node.children and node.type not in (*_LITERAL, "`") and _SUBSTITUTION.search(node.text or b""):
+            return True
+        if node.type == "word" and _BLANK.search(node.text or b""):
             return True
         if node.type in _TEXTS:
             continue
         position, previous = node.start_byte, ""
         for child in node.children:
-            gap = source[position - root.start_byte : child.start_byte - root.start_byte]
+            gap = source[position : child.start_byte]
             touches = not gap and child.is_named and position > node.start_byte
-            if not _GAP.fullmatch(gap) or (touches and previous in _NEVER_TOUCH):
+            if not _GAPS.get(node.type, _GAP).fullmatch(gap):
+                return True
+            if (touches and previous in _NEVER_TOUCH) or (not child.is_named and b" " in (child.text or b"")):
                 return True
             position, previous = child.end_byte, child.type
     return False
+
+
+def _parts_words(node: Node) -> bool:
+    """Whether words of a command were given to a redirection of something larger: `ls | rm >log <<E -rf /`."""
+    body = node.child_by_field_name("body")
+    if body is None or body.type == "command":
+        return False
+    more = [child for one in node.children for child in (one, *one.children) if one != body]
+    return any(
+        one.children_by_field_name("argument") or len(one.children_by_field_name("destination")) > 1
+        for one in more
+        if one.type in ("file_redirect", "heredoc_redirect")
+    )
 
 
 def _may_go_on(before: bytes) -> bool:
@@ -109,8 +155,10 @@ class Reader:
         found = scene.record.found
         before = len(found)
         scene.record.step(1 + len(text) // 20)
-        tree = _parser().parse(text.replace(UNKNOWN, "$UNKNOWN_").encode("utf-8", "replace"))
-        if not scene.hidden and (tree.root_node.has_error or loose.is_odd(text) or _misread(tree.root_node)):
+        source = encoded(text.replace(UNKNOWN, "$UNKNOWN_"))
+        tree = _parser().parse(source)
+        looked_at = not scene.hidden or loose.begins_like_a_command(text)
+        if looked_at and (tree.root_node.has_error or loose.is_odd(text) or _misread(source, tree.root_node)):
             loose.search(text, scene)
         self.statement(tree.root_node, scene, None)
         risk = max((one.risk for one in found[before:]), default=Risk.READ_ONLY)

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 MAX_RULE_CHARS = 4_000
 """Of a command that a rule can allow."""
 
+_KEYWORDS = frozenset(["{", "!", "if", "then", "elif", "else", "while", "until", "do"])
+"""After `!`, `time` and `coproc` the grammar takes them for names of programs, and assignments too."""
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+
 _REDIRECTS = frozenset(["file_redirect", "heredoc_redirect", "herestring_redirect"])
 _HARMLESS_VARIABLE = re.compile(
     r"[a-z][a-z0-9_]*|[A-Z_]|LANG|LANGUAGE|LC_[A-Z]+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR(_FORCE)?|COLUMNS|LINES|TERM|CI|"
@@ -53,6 +58,11 @@ class _Parts:
     redirects: list[Node] = field(default_factory=list)
     more_words: list[Node] = field(default_factory=list)
     tail: list[tuple[str, Node]] = field(default_factory=list)
+
+
+def _is_harmless(name: str) -> bool:
+    """Whether a variable changes at most how things look."""
+    return _HARMLESS_VARIABLE.fullmatch(name) is not None
 
 
 def run(node: Node, scene: Scene, stdin: Output | None) -> Result:
@@ -141,7 +151,7 @@ def _command(
         elif child.type in _REDIRECTS or child.type == "comment" or node.type != "command":
             continue
         elif child.type == "subshell":
-            read_inside(child, scene)
+            scene.engine.statement(child, scene, stdin)  # `time (cmd)`
         else:
             words.append(child)
     argv = expand(words, scene) + dashes + expand(more_words, scene)
@@ -155,7 +165,7 @@ def _execute(argv: list[str], assigned: list[tuple[str, str]], scene: Scene, std
     """Judge it with its own variables set, then work out what it prints and where `cd` went."""
     before = {name: scene.variables.get(name) for name, _ in assigned}
     scene.variables.update({name: (value,) for name, value in assigned})
-    plain = all(_HARMLESS_VARIABLE.fullmatch(name) for name, _ in assigned)
+    plain = all(_is_harmless(name) for name, _ in assigned)
     stdin = scene.input if stdin is None else stdin
     judge_and_note(argv, scene, stdin, plain=plain)
     output = outputs.printed(Call(argv, scene, stdin))
@@ -176,6 +186,9 @@ def _execute(argv: list[str], assigned: list[tuple[str, str]], scene: Scene, std
 def judge_and_note(argv: list[str], scene: Scene, stdin: Output | None, *, plain: bool = True) -> Judgement:
     """Judge a command and record it. `plain`: it runs in the environment as it is."""
     scene.record.step()
+    while len(argv) > 1 and (argv[0] in _KEYWORDS or _ASSIGNMENT.match(argv[0])):
+        plain = plain and (argv[0] in _KEYWORDS or _is_harmless(argv[0].partition("=")[0]))
+        argv = argv[1:]
     part = scene.part or shortened(" ".join(argv))
     judgement = programs.judge(Call(argv, scene, stdin))
     risk = Risk.READ_ONLY if judgement.looked_through else judgement.risk
@@ -235,7 +248,7 @@ def _keep(assigned: list[tuple[str, str]], scene: Scene, *, exported: bool = Fal
     for name, value in assigned:
         scene.variables[name] = (value,)
         seen = exported or name in scene.record.environment or _SPECIAL_VARIABLE.fullmatch(name)
-        if seen and not _HARMLESS_VARIABLE.fullmatch(name):
+        if seen and not _is_harmless(name):
             shown = f"{name}={value}".replace(UNKNOWN, "…")
             reason = "sets a variable that may change what commands do"
             scene.record.found.append(

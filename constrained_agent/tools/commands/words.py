@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
 from constrained_agent.tools.commands.options import names
@@ -28,6 +28,7 @@ from constrained_agent.tools.commands.scene import (
     Output,
     Scene,
 )
+from constrained_agent.tools.commands.source import decoded
 from constrained_agent.tools.commands.verdict import Risk, Simple, shortened
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _MOVING = frozenset(["_", "REPLY", "OPTARG", "BASH_COMMAND", "FUNCNAME", "MAPFIL
 
 
 def text_of(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "replace")
+    return decoded(node.text or b"")
 
 
 def expand(nodes: Sequence[Node], scene: Scene) -> list[str]:
@@ -50,12 +51,16 @@ def expand(nodes: Sequence[Node], scene: Scene) -> list[str]:
     """
     found: list[str] = []
     marked, end = "", -1
-    for node in nodes:
+    for node, following in zip_longest(nodes, nodes[1:]):
         scene.record.step()
         if node.start_byte != end:
             found += fields(marked)
             marked = ""
-        marked, end = marked + _marked(node, scene), node.end_byte
+        end = node.end_byte
+        if not (
+            text_of(node) == "$" and following is not None and following.start_byte == end
+        ):  # of `$"text"`
+            marked += _marked(node, scene)
     found += fields(marked)
     found = [word if len(word) <= MAX_TEXT_CHARS else UNKNOWN for word in found]
     scene.record.step(sum(map(len, found)) // 200)
@@ -210,13 +215,13 @@ def _between(node: Node, scene: Scene, literal: Callable[[str], str], *, quoted:
             continue
         begin, end = child.start_byte - start, child.end_byte - start
         pieces += [
-            literal(source[position:begin].decode("utf-8", "replace")),
+            literal(decoded(source[position:begin])),
             _marked(child, scene, quoted=quoted),
         ]
         position, size = end, size + len(pieces[-1])
         if size > MAX_TEXT_CHARS:
             return UNKNOWN
-    pieces.append(literal(source[position:last].decode("utf-8", "replace")))
+    pieces.append(literal(decoded(source[position:last])))
     return "".join(pieces)
 
 
