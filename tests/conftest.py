@@ -45,3 +45,12 @@ def tiny_runtime(tiny_loaded: weights.LoadedModel) -> Runtime:
     from constrained_agent.agent.runtime import Runtime  # imports mlx
 
     return Runtime(tiny_loaded)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A small repository: one file of one line."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    (folder / "f.txt").write_text("one\n")
+    return folder

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Literal
 
 from constrained_agent.agent.prompt import Part
 from constrained_agent.agent.turn import Turn
+from constrained_agent.grammar.answers import Fault
+from constrained_agent.messages import ToolCall, ToolResult
 from constrained_agent.model.tokenizer import Untrusted
+from constrained_agent.tools.output import shortened
 
 if TYPE_CHECKING:
     from constrained_agent.agent.runtime import Runtime
@@ -23,6 +26,8 @@ KEPT_TURNS = 2
 
 _STUB_CHARS = 400
 """Of a result: shorter ones stay, a longer one keeps its first line."""
+
+_HEADLINE_CHARS = 120
 
 _SUMMARY_LINES = 60
 """Of the calls that turned into a summary, the last ones."""
@@ -63,8 +68,7 @@ class Result:
     @property
     def headline(self) -> str:
         """Its first line, shortened."""
-        line = self.text.strip().partition("\n")[0]
-        return line if len(line) <= 120 else line[:120] + "…"
+        return shortened(self.text.strip().partition("\n")[0], _HEADLINE_CHARS)
 
 
 class Conversation:
@@ -92,9 +96,14 @@ class Conversation:
         """Everything so far; a prompt goes on from here."""
         return [token for message in self.messages for token in message.ids]
 
+    @property
+    def n_tokens(self) -> int:
+        """How many ids that are."""
+        return sum(len(message.ids) for message in self.messages)
+
     def begin(self, system: Sequence[Part]) -> None:
         """Start counting parts; in a new conversation, also the system message."""
-        self.parts = {"history": len(self.ids)} if self.messages else {}
+        self.parts = {"history": self.n_tokens} if self.messages else {}
         if not self.messages:
             ids = self._dialect.system(*joined(system))
             self._runtime.session.prefix = tuple(ids)  # the same in every run: its state is kept on disk
@@ -113,7 +122,7 @@ class Conversation:
 
     def answered(self, turn: Turn, n_calls: int) -> None:
         """Take in an answer; `n_calls` results are owed to it."""
-        ids = list(turn.history[len(self.ids) :])
+        ids = list(turn.history[self.n_tokens :])
         self.messages.append(Message("answer", "answer", ids, words=turn.answer.text))
         self._owed, self._results = n_calls, []
 
@@ -170,14 +179,14 @@ class Conversation:
         assert not self._owed, "a call has no result yet"
         n_changed = 0
         for message in self._old():
-            if len(self.ids) <= n_tokens:
+            if self.n_tokens <= n_tokens:
                 return n_changed
             n_changed += self._stub(message)
-        while len(self.ids) > n_tokens and (turn := self._oldest_turn()):
+        while self.n_tokens > n_tokens and (turn := self._oldest_turn()):
             self._summarise(turn)
             n_changed += len(turn)
         for message in self.messages:
-            if limit is None or len(self.ids) <= limit:
+            if limit is None or self.n_tokens <= limit:
                 break
             n_changed += self._stub(message)
         return n_changed
@@ -242,6 +251,20 @@ def _stub(result: Result) -> Result:
         return result
     text = f"{result.headline}\n[{len(result.text):,} characters are left out here to save room]"
     return Result(text, result.call)
+
+
+def file_shown(item: ToolCall | Fault, result: ToolResult) -> str | None:
+    """The file whose lines a result shows."""
+    if isinstance(item, ToolCall) and item.name == "read_file" and result.ok:
+        return str(item.arguments["path"])
+    return None
+
+
+def in_short(item: ToolCall | Fault) -> str:
+    """A call in a few words, for a summary."""
+    if isinstance(item, Fault):
+        return f"a call that was wrong ({item.kind})"
+    return f"{item.name}({', '.join(f'{key}={shortened(repr(value), 80)}' for key, value in item.arguments.items())})"
 
 
 def _piece(part: Part) -> str | Untrusted:

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-TESTS = "tests"
-"""`call_id` of the person's own command."""
-
 
 @dataclass(frozen=True, slots=True)
 class Call:

@@ -1,7 +1,7 @@
 """The agent: answers and tool results in turn, until the task is done or a limit is met.
 
-The conversation is a list of ids that only grows: what the model saw, with every call and its result. Nothing
-is executed that was cut off, and every call gets an answer.
+The conversation is what the model saw, by ids, with every call and its result (`agent.conversation`). Nothing is
+executed that was cut off, and every call gets an answer.
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from constrained_agent.agent.budget import (
     Budget,
     ExitReason,
 )
-from constrained_agent.agent.conversation import Conversation
+from constrained_agent.agent.conversation import Conversation, file_shown, in_short
 from constrained_agent.agent.editable import editable
 from constrained_agent.agent.finished import unfinished
+from constrained_agent.agent.room import Room
 from constrained_agent.agent.runtime import Runtime
 from constrained_agent.agent.transcript import Transcript
 from constrained_agent.agent.turn import Decoding, Progress, Turn, take_turn
 from constrained_agent.agent.values import RunResult, Settings
+from constrained_agent.agent.verifier import Verifier
 from constrained_agent.agent.watch import NoWatcher, Watcher
 from constrained_agent.errors import BudgetError, DecodeError, GrammarError, PromptTooLongError
 from constrained_agent.grammar.answers import Fault
 from constrained_agent.grammar.located.offer import Editable, left_out
 from constrained_agent.grammar.patches import longest_added_run
 from constrained_agent.messages import ToolCall, ToolResult, Usage
+from constrained_agent.tools.output import shortened
 from constrained_agent.tools.registry import Tools
 from constrained_agent.tools.shell import EXEC_COMMAND
 
@@ -40,11 +43,6 @@ MAX_REMINDERS = 2
 WRAP_UP_TOKENS = 400
 """For the last words of a run that has come to its limit."""
 
-FULL_SHARE = 0.8
-"""Of the context: a prompt that would take more is made shorter first."""
-
-_ROOMY_SHARE = 0.5  # of the context: what it is made shorter to, so that not every turn does it again
-_RESULT_SHARE = 0.25  # of the context: a result that would take more is cut
 _LONG_RESULT_CHARS = 6_000  # after so much, the model is told the task once more
 _TASK_CHARS = 600  # of the task in that reminder
 
@@ -54,6 +52,7 @@ class _Run:
     """What one run has counted so far."""
 
     budget: Budget
+    verifier: Verifier
     usage: Usage = field(default_factory=Usage)
     failures: Counter[str] = field(default_factory=Counter)
     answer: str = ""
@@ -61,7 +60,6 @@ class _Run:
     task: str = ""
     commands: bool = False  # whether one ran: it may have changed anything
     reminded: set[str] = field(default_factory=set)
-    tests: ToolResult | None = None
 
 
 class Agent:
@@ -81,6 +79,7 @@ class Agent:
         self._watcher: Watcher = watcher or NoWatcher()
         self._reader = runtime.reader(tools.specs)
         self._conversation = Conversation(runtime)
+        self._room = Room(runtime, self._conversation, tools, self._transcript)
         self._readable: set[str] = set()
 
     def run(self, task: str, files: Sequence[str] = ()) -> RunResult:
@@ -93,7 +92,8 @@ class Agent:
         Raises:
             UserError: a file cannot be read, or the prompt is too long for a first answer.
         """
-        run = _Run(Budget(self._settings.limits), task=task)
+        verifier = Verifier(self._settings, self._tools, self._room, self._transcript, self._watcher)
+        run = _Run(Budget(self._settings.limits), verifier, task=task)
         self._tools.start_run(run.budget.deadline)
         n_messages = len(self._conversation.messages)
         self._open(task, files)
@@ -101,7 +101,7 @@ class Agent:
         try:
             while reason is None:
                 reason = run.budget.spent() or self._turn(run)
-            self._final_tests(run)
+            verifier.run_tests()
             self._wrap_up(run, reason)
         except KeyboardInterrupt:
             reason = "interrupted"
@@ -140,7 +140,7 @@ class Agent:
         run.budget.n_turns += 1
         number = run.budget.n_turns
         choice = self._settings.first_tool if number == 1 and self._settings.first_tool else "auto"
-        self._make_room()
+        self._room.make()
         offered = self._offered()
         turn = self._answer(run, number, choice, self._settings.decoding, offered)
         return self._act(run, turn)
@@ -213,7 +213,7 @@ class Agent:
         )
         if open_end == "announced":
             return self._reminded(run, "no_call", notes.ANNOUNCED_NOTE)
-        if open_end == "claimed" and self._settings.test_command is None:  # else the tests decide
+        if open_end == "claimed" and not run.verifier.has_tests:  # else the tests decide
             return self._reminded(run, "claimed", notes.CLAIMED_NOTE)
         return self._verified(run)
 
@@ -245,17 +245,17 @@ class Agent:
             run.failures["loop"] += 1
             self._conversation.settle(notes.NOT_RUN)
             return "repeated_calls"
-        run.tests, run.answer = None, ""  # a call may change what they say
+        run.verifier.tests, run.answer = None, ""  # a call may change what they say
         changed = False
         for item in turn.answer.items:
             result = self._result_of(run, item)
             changed = changed or (result.ok and bool(result.data.get("files")))
-        if changed and self._settings.test_command:
-            self._conversation.amend(self._run_tests(run).text)
+        if changed and (tests := run.verifier.run_tests()):
+            self._conversation.amend(tests.text)
         if repeats >= REPEATS_TO_WARN:
             self._conversation.amend(notes.REPEAT_WARNING)
         if self._conversation.n_result_chars > _LONG_RESULT_CHARS:
-            self._conversation.amend(notes.REMINDER.format(task=_cut(run.task, _TASK_CHARS)))
+            self._conversation.amend(notes.REMINDER.format(task=shortened(run.task, _TASK_CHARS)))
         self._conversation.settle(notes.INTERRUPTED)
         return None
 
@@ -275,7 +275,7 @@ class Agent:
             and longest_added_run(str(item.arguments.get("patch", ""))) >= limit
         ):
             result = replace(result, text=f"{result.text}\n{notes.LONG_RUN_NOTE.format(n=limit)}")
-        self._conversation.give(self._bounded(result.text), _in_short(item), _file_shown(item, result))
+        self._conversation.give(self._room.bounded(result.text), in_short(item), file_shown(item, result))
         self._transcript.result(result)
         if not result.ok:
             run.failures[result.error_kind] += 1
@@ -285,7 +285,7 @@ class Agent:
 
     def _verified(self, run: _Run) -> ExitReason | None:
         """A finished answer counts as done if tests and hook agree; else their output goes back to the model."""
-        note = self._objection(run)
+        note = run.verifier.objection()
         if note is None:
             return "done"
         run.failures["tests_failed"] += 1
@@ -296,33 +296,6 @@ class Agent:
             self._note(note)
         return spent
 
-    def _objection(self, run: _Run) -> str | None:
-        """What speaks against the task being done, for the model."""
-        if self._settings.test_command is not None:
-            tests = run.tests or self._run_tests(run)
-            if not tests.ok:
-                return f"The task is not done yet.\n{self._bounded(tests.text)}"
-        if (command := self._settings.stop_hook) is not None:
-            self._transcript.before(command)
-            hook = self._tools.run_tests(command)
-            self._transcript.result(hook)
-            self._watcher.call_ended(hook)
-            if not hook.ok:
-                return notes.HOOK_NOTE.format(command=command, report=self._bounded(hook.text))
-        return None
-
-    def _run_tests(self, run: _Run) -> ToolResult:
-        assert self._settings.test_command is not None
-        self._transcript.before(self._settings.test_command)
-        run.tests = self._tools.run_tests(self._settings.test_command)
-        self._transcript.result(run.tests)
-        self._watcher.call_ended(run.tests)
-        return run.tests
-
-    def _final_tests(self, run: _Run) -> None:
-        if self._settings.test_command is not None and run.tests is None:
-            self._run_tests(run)
-
     def _wrap_up(self, run: _Run, reason: ExitReason | None) -> None:
         """Let a run that has come to its limit say in words how far it got; tools are not on offer for that."""
         if reason not in ("max_turns", "token_budget") or run.answer:
@@ -330,36 +303,12 @@ class Agent:
         self._note(notes.WRAP_UP_NOTE)
         brief = replace(self._settings.decoding, max_tokens=WRAP_UP_TOKENS, thinking=False)
         try:
-            self._make_room()
+            self._room.make()
             turn = self._answer(run, run.budget.n_turns + 1, "none", brief, None)
         except (PromptTooLongError, BudgetError, DecodeError) as error:
             run.last_error = str(error)  # the run stands without last words
         else:
             run.answer = turn.answer.text
-
-    def _make_room(self) -> None:
-        """Shorten the conversation where it would soon outgrow the context; what is no longer shown was not read."""
-        limit = self._runtime.session.context_limit
-        if len(self._conversation.ids) <= FULL_SHARE * limit:
-            return
-        before = self._conversation.shown_files()
-        n_changed = self._conversation.shrink(int(_ROOMY_SHARE * limit), int(FULL_SHARE * limit))
-        self._transcript.write("shrink", messages=n_changed, tokens=len(self._conversation.ids))
-        for path in before - self._conversation.shown_files():
-            self._tools.forget(path)
-
-    def _bounded(self, text: str) -> str:
-        """A result that leaves room for others in the context: head and tail."""
-        limit = int(self._runtime.session.context_limit * _RESULT_SHARE)
-        if len(text) <= limit:  # no text has more tokens than bytes, and hardly any one than characters
-            return text
-        ids = self._runtime.tokenizer.encode_plain(text)
-        if len(ids) <= limit:
-            return text
-        head, tail = (
-            self._runtime.tokenizer.decode(part) for part in (ids[: limit // 2], ids[-limit // 2 :])
-        )
-        return head + notes.CUT_RESULT.format(n=len(text) - len(head) - len(tail)) + tail
 
     def _note(self, text: str) -> None:
         """Tell the model something as the user would."""
@@ -372,7 +321,7 @@ class Agent:
         result = RunResult(
             exit_reason=reason,
             answer=run.answer,
-            tests_passed=None if run.tests is None else run.tests.ok,
+            tests_passed=None if run.verifier.tests is None else run.verifier.tests.ok,
             turns=run.budget.n_turns,
             changed_files=changes.paths,
             diff=changes.diff,
@@ -389,26 +338,6 @@ class Agent:
             failures=result.failures,
         )
         return result
-
-
-def _file_shown(item: ToolCall | Fault, result: ToolResult) -> str | None:
-    """The file whose lines a result shows."""
-    if isinstance(item, ToolCall) and item.name == "read_file" and result.ok:
-        return str(item.arguments["path"])
-    return None
-
-
-def _in_short(item: ToolCall | Fault) -> str:
-    """A call in a few words, for a summary."""
-    if isinstance(item, Fault):
-        return f"a call that was wrong ({item.kind})"
-    return (
-        f"{item.name}({', '.join(f'{key}={_cut(repr(value), 80)}' for key, value in item.arguments.items())})"
-    )
-
-
-def _cut(text: str, n_chars: int) -> str:
-    return text if len(text) <= n_chars else text[:n_chars] + "…"
 
 
 def _wants_results(turn: Turn) -> bool:

@@ -49,6 +49,7 @@ class Runtime:
         dialect: messages to ids.
         markers: how calls are marked.
         session: owner of the KV cache.
+        engine: the grammar engine's view of the vocabulary.
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
@@ -67,10 +68,9 @@ class Runtime:
         self.markers = Markers(loaded.card.markers == "token", self.dialect.thinks)
         self._check_dialect(loaded.chat_template)
         self.session = Session(loaded)
-        self._engine = EngineTokenizer(self.tokenizer)
-        self._lookup: PatchLookup | None = None
+        self.engine = EngineTokenizer(self.tokenizer)
         self._draft_model: ModelDrafts | None = None
-        self._drafter: Drafter | None = None
+        self._drafting: tuple[PatchLookup, Drafter] | None = None
         self._compiled: dict[tuple[str, int, Editable | None], ClosableMatcher] = {}
 
     def _check_dialect(self, template: str | None) -> None:
@@ -140,7 +140,7 @@ class Runtime:
         if editable is not None:
             located = locate(editable, max_added_lines=max_added_lines, can_spell=self.tokenizer.can_spell)
         made = toolcalls.compile_turn(
-            self._engine,
+            self.engine,
             tools,
             choice,
             self.markers,
@@ -169,7 +169,7 @@ class Runtime:
 
         def compiled() -> Constraint:
             located = locate(editable, max_added_lines=max_added_lines, can_spell=self.tokenizer.can_spell)
-            made = compile_patch(self._engine, located)
+            made = compile_patch(self.engine, located)
             made.warm()
             return made
 
@@ -182,7 +182,7 @@ class Runtime:
             GrammarError: it does not compile.
             BudgetError: none of its texts ends.
         """
-        return closable(self._engine, grammar)
+        return closable(self.engine, grammar)
 
     def add_draft_model(self, loaded: LoadedModel) -> None:
         """Let a smaller model take part in `drafts`.
@@ -202,7 +202,7 @@ class Runtime:
                 f"({other.vocab_size:,} tokens, not {self.tokenizer.vocab_size:,}, or not the same ones); "
                 "take a smaller model of the same family"
             )
-        self._draft_model, self._drafter = ModelDrafts(Session(loaded), other.vocab_size), None
+        self._draft_model, self._drafting = ModelDrafts(Session(loaded), other.vocab_size), None
 
     def drafts(self, prompt: Sequence[int], files: Sequence[OfferedFile] = ()) -> Drafts:
         """Guesses at an answer to a prompt, from what it repeats, and from the draft model if there is one.
@@ -218,13 +218,15 @@ class Runtime:
 
         if not self.session.can_cut:  # each wrong guess would run the whole text anew
             return NoDrafts()
-        if self._lookup is None or self._drafter is None:
-            self._lookup = PatchLookup(self._engine)
-            self._drafter = Drafter([self._lookup, *([self._draft_model] if self._draft_model else [])])
-        self._lookup.begin(prompt, files)
+        if self._drafting is None:
+            lookup = PatchLookup(self.engine)
+            sources = [lookup, self._draft_model] if self._draft_model else [lookup]
+            self._drafting = lookup, Drafter(sources)
+        lookup, drafter = self._drafting
+        lookup.begin(prompt, files)
         if self._draft_model:
             self._draft_model.begin(prompt)
-        return self._drafter
+        return drafter
 
     def unconstrained(self) -> Constraint:
         """Level `off`."""

@@ -123,11 +123,6 @@ class Masker:
         return self._value(value)
 
 
-def is_masked(text: str) -> bool:
-    """Whether a text may hold the mark of a masked secret. Sure only where its record says `masked`."""
-    return MARK in text
-
-
 def _flagged(item: Any, changed: bool) -> Any:
     return {**item, "masked": True} if changed and isinstance(item, dict) else item
 

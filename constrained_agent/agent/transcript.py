@@ -20,7 +20,6 @@ from constrained_agent.agent.records import SCHEMA
 from constrained_agent.agent.secrets import Masker
 from constrained_agent.errors import UserError
 from constrained_agent.messages import ToolCall, ToolResult
-from constrained_agent.tools.snapshot import root_of
 
 if TYPE_CHECKING:
     from constrained_agent.agent.turn import Turn
@@ -61,7 +60,7 @@ class Transcript:
         if self._file is None:
             return
         if self._footprints is None:
-            self._footprints = Footprints(root_of(tools), self._file)
+            self._footprints = Footprints(tools.root, self._file)
         tree, reads = self._footprints.begin(), self._footprints.reads(files)
         self._turn, self._running = 0, None
         known = {"schema": SCHEMA, "version": __version__, "task": task, "files": list(files), "reads": reads}

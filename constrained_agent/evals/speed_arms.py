@@ -20,7 +20,6 @@ from constrained_agent.decode.needs import Constraint, Drafts, Unconstrained
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.evals.contenders import Arm
 from constrained_agent.grammar.located.offer import OfferedFile
-from constrained_agent.grammar.matcher import EngineTokenizer
 from constrained_agent.model.plain import MaskProcessor, Plain, Processor
 from constrained_agent.model.teacher import Script, TaughtProcessor, TaughtSession
 from constrained_agent.model.weights import LoadedModel
@@ -36,14 +35,12 @@ class Models:
     """One loaded model in both loops.
 
     Attributes:
-        engine: the grammar engine's view of its vocabulary.
         about: what model it is, for the report.
         costs: what passes take, as drafts have learned it so far.
     """
 
     runtime: Runtime
     plain: Plain
-    engine: EngineTokenizer
     about: Mapping[str, Any]
     costs: PassCosts = field(default_factory=PassCosts)
 
@@ -61,7 +58,7 @@ def prepared(loaded: LoadedModel) -> Models:
         "weights_mb": round(loaded.n_bytes / 1e6),
         "float_type": loaded.float_type,
     }
-    return Models(runtime, Plain(loaded), EngineTokenizer(runtime.tokenizer), about)
+    return Models(runtime, Plain(loaded), about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +250,7 @@ def _drafts(models: Models, case: Case) -> Drafts:
 
     Not the runtime's own: those remember earlier answers, and in the second round would know the whole text.
     """
-    lookup = PatchLookup(models.engine)
+    lookup = PatchLookup(models.runtime.engine)
     lookup.begin(case.ids, case.files)
     return Drafter([lookup], models.costs)
 

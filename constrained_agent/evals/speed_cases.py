@@ -51,7 +51,7 @@ def taught_cases(
     for edit in ranked(edits, models.runtime.tokenizer.encode_plain):
         if len(cases) == n:
             break
-        case = _taught_case(models.runtime, models.engine, edit)
+        case = _taught_case(models.runtime, models.runtime.engine, edit)
         located = case.constraints["located"]()
         assert isinstance(located, PlacingMatcher)
         if refusal := walk(located, patch_of(edit)).refusal:

@@ -1,4 +1,4 @@
-"""What a command printed: bounded while it is read, plain text when it is shown."""
+"""Texts kept to a length; what a command printed is bounded while it is read, and plain text when it is shown."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ _TERMINAL_CODES = re.compile(  # colours and cursor; titles and links; the short
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]"
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def shortened(text: str, n_chars: int) -> str:
+    """A text of at most so many characters, then a mark where there was more."""
+    return text if len(text) <= n_chars else text[:n_chars] + "…"
 
 
 class Kept:

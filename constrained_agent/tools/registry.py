@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from constrained_agent.errors import PatchError, ToolError, UserError
@@ -16,6 +17,7 @@ from constrained_agent.tools import files, landed, search, shell, syntax, undo
 from constrained_agent.tools.changes import ChangeLog, Changes
 from constrained_agent.tools.landed import encodable
 from constrained_agent.tools.names import Taken
+from constrained_agent.tools.output import shortened
 from constrained_agent.tools.permissions import Policy
 from constrained_agent.tools.reads import Reading
 from constrained_agent.tools.wayback import WayBack
@@ -80,6 +82,11 @@ class Tools:
         self._standing: deque[tuple[str, WayBack]] = deque(maxlen=MAX_UNDONE)
         self._deadline: float | None = None
         self.specs: tuple[ToolSpec, ...] = tuple(spec for spec, _ in _TABLE if policy.offers(spec.effect))
+
+    @property
+    def root(self) -> Path:
+        """The repository: a real path."""
+        return self._workspace.root
 
     def start_run(self, deadline: float | None) -> None:
         """Count changes anew; commands end at `deadline` (a `time.monotonic()` value) at the latest."""
@@ -244,7 +251,7 @@ def _check_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
     )
     if found:
         reasons = [
-            f"{error.json_path}: {_cut(error.message, MAX_VIOLATION_CHARS)}"
+            f"{error.json_path}: {shortened(error.message, MAX_VIOLATION_CHARS)}"
             for error in found[:MAX_VIOLATIONS]
         ]
         names = ", ".join(
@@ -256,8 +263,4 @@ def _check_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
 
 
 def _message(error: Exception) -> str:
-    return encodable(_cut(str(error), MAX_ERROR_CHARS))
-
-
-def _cut(text: str, n_chars: int) -> str:
-    return text if len(text) <= n_chars else text[:n_chars] + "…"
+    return encodable(shortened(str(error), MAX_ERROR_CHARS))

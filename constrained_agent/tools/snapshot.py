@@ -18,14 +18,10 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from constrained_agent.tools.names import is_git
 from constrained_agent.tools.rooted import Rooted, digest
 from constrained_agent.tools.workspace import Workspace
-
-if TYPE_CHECKING:
-    from constrained_agent.tools.registry import Tools
 
 MAX_FILES = 20_000
 """Looked at, some 0.2 s a look. Of a larger folder only the files that are asked for by name."""
@@ -81,11 +77,6 @@ class Difference:
     path: str
     before: str | None
     after: str | None
-
-
-def root_of(tools: Tools) -> Path:
-    """The folder that tools are bound to."""
-    return tools._workspace.root
 
 
 def look(

@@ -8,18 +8,16 @@ cannot cope with count as free of errors: a check that fails never holds up an e
 from __future__ import annotations
 
 import codecs
-import json
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from constrained_agent.errors import PatchError, ToolError
+from constrained_agent.errors import PatchError
 from constrained_agent.patch.align import Gap, gaps
 from constrained_agent.patch.diff import FilePlan
-from constrained_agent.tools import shell, syntax_worker
+from constrained_agent.tools import python_worker, syntax_worker
 from constrained_agent.tools.files import numbered
 from constrained_agent.tools.languages import language
 from constrained_agent.tools.syntax_worker import Found
@@ -196,15 +194,10 @@ def _is_checked(path: str, old: bytes | None, new: bytes) -> bool:
 def _answers(requests: Sequence[tuple[str | None, str, str | None]]) -> list[tuple[list[Found], list[Found]]]:
     if not requests:
         return []
-    worker = Path(syntax_worker.__file__)
-    # -P: the worker's folder is no place to import from.
-    program = [sys.executable, "-P", "-W", "ignore", str(worker)]
-    given = json.dumps(requests).encode("ascii")
-    try:
-        answer = shell.capture(worker.parent, program, given, _MAX_ANSWER_BYTES, TIME_LIMIT_S)
-        return [(now, before) for now, before in json.loads(answer)]
-    except (ToolError, ValueError):
-        return []
+    answers = python_worker.ask(
+        [syntax_worker.__file__], requests, limit_bytes=_MAX_ANSWER_BYTES, timeout_s=TIME_LIMIT_S
+    )
+    return [(now, before) for now, before in answers or ()]
 
 
 def _problems(found: Sequence[Found], data: bytes) -> Iterator[SyntaxProblem]:

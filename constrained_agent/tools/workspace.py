@@ -66,15 +66,7 @@ class Workspace:
         self._reads = Reads()
 
     def resolve(self, path: str) -> Path:
-        """The real place of a path; nothing needs to exist there.
-
-        Args:
-            path: relative to the root, `/` between its parts; `.` is the root itself.
-
-        Raises:
-            PatchError: `bad_path`, or `outside_root` for absolute paths, `..`, links that lead out, and `.git`;
-                `changed_on_disk` if another program changes links on the way at this moment.
-        """
+        """The real place of a path, and what it may not be: see `Places.resolve`."""
         return self._places.resolve(path)
 
     def read_bytes(self, path: str) -> bytes:

@@ -201,7 +201,7 @@ def lark(runtime, text):
 
 
 def turn_constraint(runtime, tools, choice, *, thinking):
-    return compile_turn(runtime._engine, tools, choice, runtime.markers, thinking=thinking)
+    return compile_turn(runtime.engine, tools, choice, runtime.markers, thinking=thinking)
 
 
 def scripted(runtime, answer):

@@ -50,7 +50,7 @@ class Patient(Drafter):
     """Guesses as long as it can, and always waits for the next token, or never."""
 
     def __init__(self, runtime, prompt, *, waits):
-        lookup = PatchLookup(runtime._engine)
+        lookup = PatchLookup(runtime.engine)
         lookup.begin(prompt, [FILE])
         super().__init__([lookup], PassCosts([1.0, 1.0, 1.0, 1.0]))
         self._always = waits

@@ -20,20 +20,20 @@ def likely(runtime, lookup, text, n=12):
 
 
 def test_a_line_of_a_file_is_guessed_behind_a_plus(tiny_runtime):
-    lookup = PatchLookup(tiny_runtime._engine)
+    lookup = PatchLookup(tiny_runtime.engine)
     lookup.begin(tiny_runtime.tokenizer.encode_plain("task"), [FILE])
     assert likely(tiny_runtime, lookup, "\n+    return").startswith(" width + height\n")
 
 
 def test_a_removed_line_is_guessed_behind_a_plus_and_beats_the_file(tiny_runtime):
-    lookup = PatchLookup(tiny_runtime._engine)
+    lookup = PatchLookup(tiny_runtime.engine)
     lookup.begin(tiny_runtime.tokenizer.encode_plain("task"), [FILE])
     assert likely(tiny_runtime, lookup, "\n-    return depth * 2\n+    return").startswith(" depth * 2\n")
 
 
 def test_it_goes_on_from_turn_to_turn_and_forgets_when_it_is_full(tiny_runtime, monkeypatch):
     encode = tiny_runtime.tokenizer.encode_plain
-    lookup = PatchLookup(tiny_runtime._engine)
+    lookup = PatchLookup(tiny_runtime.engine)
     lookup.begin(encode("one two three four"), [FILE])
     n_read = lookup._lookup.n_read
     lookup.begin(encode("one two three four five"), [FILE])

@@ -10,14 +10,6 @@ from tests.agents import ScriptedAgent, call, patch_call
 ONE_TO_TWO = patch_call("*** Update File: f.txt\n@@\n-one\n+two\n")
 
 
-@pytest.fixture
-def root(tmp_path):
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    (folder / "f.txt").write_text("one\n")
-    return folder
-
-
 def test_reads_edits_and_answers(tiny_runtime, root):
     agent = ScriptedAgent(
         tiny_runtime, root, [call("read_file", path="f.txt"), ONE_TO_TWO, "Done: one became two."]

@@ -90,13 +90,13 @@ def test_values_of_the_environment_are_found_wherever_they_stand(tmp_path):
         "API_KEY": "true",
         "SOME_TOKEN": "localhost",
         "HOME": "/home/somebody-9",
-        "OLDPWD": "/work/elsewhere-9",
+        "OLDPWD": "/srv/elsewhere-9",
     }
     masker = Masker(environment)
     assert masker.text("say plain words as token!") == "say ***oken!"
     assert masker.text(json.dumps({"a": 'with "quotes"!'})) == '{"a": "***s\\"!"}'
     assert KEY_LINE not in masker.text(f"7│{KEY_LINE}")
-    stays = f"true localhost /home/somebody-9 /work/elsewhere-9 /tmp/ssh-agent {tmp_path}"
+    stays = f"true localhost /home/somebody-9 /srv/elsewhere-9 /tmp/ssh-agent {tmp_path}"
     assert masker.text(stays) == stays
 
 

@@ -26,14 +26,6 @@ def of(text, mode="100644"):
 
 
 @pytest.fixture
-def root(tmp_path):
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    (folder / "f.txt").write_text("one\n")
-    return folder
-
-
-@pytest.fixture
 def written(tiny_runtime, root):
     """Runs answers; returns the events as they stand in the file."""
 

@@ -26,6 +26,7 @@ from constrained_agent.tools.permissions import Policy
 from constrained_agent.tools.registry import Tools
 from constrained_agent.tools.undo import MAX_RECORDED_BYTES, last_applied, undo_recorded
 from constrained_agent.tools.workspace import Workspace
+from tests.patch_texts import text, tree, update
 
 CALLS = ("open", "rename", "link", "unlink", "mkdir", "rmdir", "symlink", "fchmod", "fsync")
 
@@ -47,27 +48,6 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def tools(root: Path) -> Tools:
     return Tools(Workspace(root), Policy(yes=True))
-
-
-def tree(root: Path) -> dict[str, tuple[int, bytes]]:
-    """Everything below a folder, empty folders too: mode, and bytes or what a link leads to."""
-    found = {}
-    for path in root.rglob("*"):
-        facts = path.lstat()
-        content = os.fsencode(os.readlink(path)) if path.is_symlink() else b""
-        if stat.S_ISREG(facts.st_mode):
-            content = path.read_bytes()
-        found[str(path.relative_to(root))] = (facts.st_mode, content)
-    return found
-
-
-def text(*sections: str) -> str:
-    return "\n".join(["*** Begin Patch", *sections, "*** End Patch", ""])
-
-
-def update(path: str, old: str, new: str, move_to: str | None = None) -> str:
-    move = f"*** Move to: {move_to}\n" if move_to else ""
-    return f"*** Update File: {path}\n{move}@@\n-{old}\n+{new}"
 
 
 def patch(tools: Tools, *sections: str, call_id: str = "call-1") -> ToolResult:

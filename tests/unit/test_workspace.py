@@ -15,6 +15,7 @@ from constrained_agent.errors import PatchError, UserError
 from constrained_agent.patch import Patch, parse
 from constrained_agent.tools.reads import Reading
 from constrained_agent.tools.workspace import Workspace
+from tests.patch_texts import text, tree, update
 
 CALLS = ("open", "rename", "link", "unlink", "mkdir", "fsync", "ftruncate", "fchmod")
 FSYNC = os.fsync
@@ -34,23 +35,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def patch(*sections: str) -> Patch:
-    return parse("\n".join(["*** Begin Patch", *sections, "*** End Patch", ""])).patch
-
-
-def update(path: str, old: str, new: str, move_to: str | None = None) -> str:
-    move = f"*** Move to: {move_to}\n" if move_to else ""
-    return f"*** Update File: {path}\n{move}@@\n-{old}\n+{new}"
-
-
-def tree(root: Path) -> dict[str, tuple[int, bytes]]:
-    found = {}
-    for path in root.rglob("*"):
-        facts = path.lstat()
-        content = os.fsencode(os.readlink(path)) if path.is_symlink() else b""
-        if stat.S_ISREG(facts.st_mode):
-            content = path.read_bytes()
-        found[str(path.relative_to(root))] = (facts.st_mode, content)
-    return found
+    return parse(text(*sections)).patch
 
 
 def kind_of(call: Callable[[], Any]) -> str:

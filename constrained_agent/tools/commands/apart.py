@@ -1,19 +1,13 @@
-"""A verdict from a process of its own.
-
-The parser is C code, fed with what a model wrote: it may crash or take any time, and takes nothing down with it here.
-"""
+"""A verdict from a process of its own: `tools.python_worker` says why."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import constrained_agent
-from constrained_agent.errors import ToolError
-from constrained_agent.tools import shell
+from constrained_agent.tools import python_worker
 from constrained_agent.tools.commands import worker
 from constrained_agent.tools.commands.classify import refused
 from constrained_agent.tools.commands.verdict import Risk, Simple, Verdict
@@ -29,18 +23,14 @@ def classify_apart(command: str, root: Path | None, environment: Mapping[str, st
 
     Cost: the start of a Python process.
     """
-    # -P: where it runs is no place to import from; this package comes from where it came from here.
+    # This package comes from where it came from here.
     package = str(Path(constrained_agent.__file__).parent.parent)
     code = f"import sys; sys.path.insert(0, {package!r}); from {worker.__name__} import main; main()"
-    program = [sys.executable, "-P", "-W", "ignore", "-c", code]
-    given = json.dumps([command, None if root is None else str(root), dict(environment or {})])
-    try:
-        answer = shell.capture(
-            Path(__file__).parent, program, given.encode(), _MAX_ANSWER_BYTES, TIME_LIMIT_S
-        )
-        return _read(json.loads(answer))
-    except (ToolError, ValueError):
+    request = [command, None if root is None else str(root), dict(environment or {})]
+    answer = python_worker.ask(["-c", code], request, limit_bytes=_MAX_ANSWER_BYTES, timeout_s=TIME_LIMIT_S)
+    if answer is None:
         return refused(command, "cannot be judged: the parser does not come to an end with it")
+    return _read(answer)
 
 
 def _read(fields: dict[str, Any]) -> Verdict:

@@ -170,4 +170,3 @@ JUDGES: Mapping[str, Judge] = {
     **dict.fromkeys(["jq", "yq"], _jq),
     "base64": _base64,
 }
-NAMES = frozenset(JUDGES)

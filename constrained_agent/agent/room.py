@@ -1,0 +1,48 @@
+"""Keeps a conversation within the model's context: what is too long is cut, what is old gives way."""
+
+from __future__ import annotations
+
+from constrained_agent.agent import notes
+from constrained_agent.agent.conversation import Conversation
+from constrained_agent.agent.runtime import Runtime
+from constrained_agent.agent.transcript import Transcript
+from constrained_agent.tools.registry import Tools
+
+FULL_SHARE = 0.8
+"""Of the context: a prompt that would take more is made shorter first."""
+
+_ROOMY_SHARE = 0.5  # of the context: what it is made shorter to, so that not every turn does it again
+_RESULT_SHARE = 0.25  # of the context: a result that would take more is cut
+
+
+class Room:
+    """What a model's context has room for."""
+
+    def __init__(
+        self, runtime: Runtime, conversation: Conversation, tools: Tools, transcript: Transcript
+    ) -> None:
+        self._runtime, self._conversation = runtime, conversation
+        self._tools, self._transcript = tools, transcript
+
+    def make(self) -> None:
+        """Shorten the conversation where it would soon outgrow the context; what is no longer shown was not read."""
+        limit = self._runtime.session.context_limit
+        if self._conversation.n_tokens <= FULL_SHARE * limit:
+            return
+        before = self._conversation.shown_files()
+        n_changed = self._conversation.shrink(int(_ROOMY_SHARE * limit), int(FULL_SHARE * limit))
+        self._transcript.write("shrink", messages=n_changed, tokens=self._conversation.n_tokens)
+        for path in before - self._conversation.shown_files():
+            self._tools.forget(path)
+
+    def bounded(self, text: str) -> str:
+        """A result that leaves room for others: head and tail."""
+        limit = int(self._runtime.session.context_limit * _RESULT_SHARE)
+        if len(text) <= limit:  # no text has more tokens than bytes, and hardly any one than characters
+            return text
+        tokenizer = self._runtime.tokenizer
+        ids = tokenizer.encode_plain(text)
+        if len(ids) <= limit:
+            return text
+        head, tail = (tokenizer.decode(part) for part in (ids[: limit // 2], ids[-limit // 2 :]))
+        return head + notes.CUT_RESULT.format(n=len(text) - len(head) - len(tail)) + tail
