@@ -220,8 +220,8 @@ class Runtime:
             return NoDrafts()
         if self._drafting is None:
             lookup = PatchLookup(self.engine)
-            sources = [lookup, self._draft_model] if self._draft_model else [lookup]
-            self._drafting = lookup, Drafter(sources)
+            second = [self._draft_model] if self._draft_model else []
+            self._drafting = lookup, Drafter([lookup, *second])
         lookup, drafter = self._drafting
         lookup.begin(prompt, files)
         if self._draft_model:
