@@ -1,11 +1,12 @@
 """The task repositories that ship with the package.
 
-A task is a folder of `repositories/`: `task.toml` (instruction, files, test command), `repo/` (what the model gets)
-and `reference.patch` (one right answer, which the model never sees).
+A task is a folder of `repositories/`: `task.toml` (instruction, files, test command, and what makes it hard), `repo/`
+(what the model gets) and `reference.patch` (one right answer, which the model never sees).
 """
 
 from __future__ import annotations
 
+import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,44 @@ _BYTECODE = "__pycache__"
 """Installers compile every .py file of a wheel; the copies must not inherit that."""
 
 
+TRAPS = (
+    "repeated_lines",
+    "crlf",
+    "tabs",
+    "unicode_quotes",
+    "two_bugs",
+    "rename",
+    "new_file",
+    "deletion",
+    "long_file",
+    "missing_final_newline",
+    "byte_order_mark",
+    "several_files",
+    "blank_lines",
+    "indentation",
+    "similar_functions",
+    "regex",
+    "non_ascii",
+    "add_only",
+    "remove_only",
+)
+"""What makes tasks hard: each of these is something that patches are known to fail on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A file that is put before the model as read.
+
+    Attributes:
+        path: within the repository.
+        first, last: its lines, from 1; None for the whole file.
+    """
+
+    path: str
+    first: int | None = None
+    last: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """A repository with something wrong, and how to tell that it was put right.
@@ -25,21 +64,49 @@ class Task:
     Attributes:
         name: the task's folder.
         instruction: what the model is asked.
-        files: paths within the repository that are put before the model as read.
+        shown: what is put before the model as read.
+        tests: paths that are put back as shipped before the tests run; changing them solves nothing.
         test_command: a shell command, run in the repository; exit code 0 means solved.
+        language: what the files are written in.
+        traps: what makes the task hard, in the words of `TRAPS`.
+        needs: programs that the tests run, beside sh and python3.
         path: the repository as shipped; work on a copy.
     """
 
     name: str
     instruction: str
-    files: tuple[str, ...]
+    shown: tuple[Shown, ...]
+    tests: tuple[str, ...]
     test_command: str
+    language: str
+    traps: tuple[str, ...]
+    needs: tuple[str, ...]
     path: Path
 
     @property
     def reference(self) -> str:
         """An apply_patch text that solves the task."""
         return (self.path.parent / "reference.patch").read_text(encoding="utf-8")
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Paths of the files that are put before the model."""
+        return tuple(dict.fromkeys(shown.path for shown in self.shown))
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The programs that its tests need and that this machine has not."""
+        return tuple(name for name in self.needs if shutil.which(name) is None)
+
+    def restore_tests(self, directory: Path) -> None:
+        """Put the tests of a copy back as they were shipped."""
+        for path in self.tests:
+            target = directory / path
+            if target.is_dir() and not target.is_symlink():
+                shutil.rmtree(target)
+            target.unlink(missing_ok=True)  # a link must not be written through
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes((self.path / path).read_bytes())
 
     def copy_to(self, directory: Path) -> None:
         """Copy the repository into a folder, which is made if it is missing.
@@ -75,7 +142,20 @@ def load(name: str) -> Task:
     return Task(
         name=name,
         instruction=facts["instruction"].strip(),
-        files=tuple(facts["files"]),
+        shown=tuple(map(_shown, facts["files"])),
+        tests=tuple(facts["tests"]),
         test_command=facts["test_command"],
+        language=facts["language"],
+        traps=tuple(facts["traps"]),
+        needs=tuple(facts["needs"]),
         path=folder / "repo",
     )
+
+
+def _shown(text: str) -> Shown:
+    """`PATH`, or `PATH:FIRST-LAST`."""
+    path, colon, lines = text.rpartition(":")
+    if not colon:
+        return Shown(text)
+    first, _, last = lines.partition("-")
+    return Shown(path, int(first), int(last))

@@ -37,7 +37,11 @@ def test_contents(wheel: Path) -> None:
         assert shipped
         assert shipped <= packed
     assert "constrained_agent/py.typed" in names
-    assert any(name.endswith("repo/dateparse.py") for name in names)
+    tasks = ROOT / "constrained_agent" / "evals" / "repositories"
+    shipped_files = [path for path in tasks.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    with zipfile.ZipFile(wheel) as packed_files:
+        for path in shipped_files:
+            assert packed_files.read(path.relative_to(ROOT).as_posix()) == path.read_bytes(), path
     assert any(name.endswith("LICENSE") for name in names)
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests/")]
 

@@ -1,0 +1,5 @@
+"""An address book."""
+
+from contacts.exports import FORMATS, export
+
+__all__ = ["FORMATS", "export"]

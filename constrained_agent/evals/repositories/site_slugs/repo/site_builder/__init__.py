@@ -1,0 +1,1 @@
+"""Turns a folder of notes into pages and a feed."""
