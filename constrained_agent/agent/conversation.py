@@ -1,8 +1,8 @@
 """What the model has seen, in order, by ids. It only grows, until it has to be made shorter.
 
 Then the results of calls give way first, to a line each; after them whole turns, to one message that says what was
-called and what came of it. What the person asked for last always stays, and so do the last turns. A prompt after that
-shares less with the one before, and is run anew from where they part.
+called and what came of it. What the person asked for last always stays, with what was added to it since, and so do the
+last turns. A prompt after that shares less with the one before, and is run anew from where they part.
 """
 
 from __future__ import annotations
@@ -32,7 +32,13 @@ _HEADLINE_CHARS = 120
 _SUMMARY_LINES = 60
 """Of the calls that turned into a summary, the last ones."""
 
-Kind = Literal["system", "task", "note", "answer", "results", "summary"]
+Kind = Literal["system", "task", "added", "note", "answer", "results", "summary"]
+
+_ASKED = ("task", "added")
+"""What came from the person."""
+
+_KINDS: dict[str, Kind] = {"notes": "note", "added": "added"}
+"""By the part that a message counts for; all others belong to a task."""
 
 
 @dataclass(slots=True)
@@ -114,10 +120,10 @@ class Conversation:
             self.messages.append(Message("system", "system", ids))
 
     def say(self, text: str, part: str) -> None:
-        """A message of the user, counted as one part; a `note` is the harness's own."""
+        """A message of the user, counted as one part; "notes" are the harness's own, "added" belongs to the task."""
         assert not self._owed, "a call has no result yet"
         ids = self._dialect.user(text)
-        self.messages.append(Message("note" if part == "notes" else "task", part, ids, words=text))
+        self.messages.append(Message(_KINDS.get(part, "task"), part, ids, words=text))
         self.parts[part] = self.parts.get(part, 0) + len(ids)
 
     def answered(self, turn: Turn, n_calls: int) -> None:
@@ -210,17 +216,17 @@ class Conversation:
         return True
 
     def _oldest_turn(self) -> list[Message]:
-        """The first answer that is old, with what was said to it; or a task before the last one."""
+        """The first answer that is old, with what was said to it; or what was asked before the last task."""
         old = self._old()
         last = max((at for at, message in enumerate(self.messages) if message.kind == "task"), default=0)
         kinds = [message.kind for message in old]
         start = next(
-            (i for i, kind in enumerate(kinds) if kind == "answer" or (kind == "task" and i < last)), None
+            (i for i, kind in enumerate(kinds) if kind == "answer" or (kind in _ASKED and i < last)), None
         )
         if start is None:
             return []
         end = next(
-            (at for at in range(start + 1, len(old)) if old[at].kind in ("answer", "task", "summary")),
+            (at for at in range(start + 1, len(old)) if kinds[at] in ("answer", "summary", *_ASKED)),
             len(old),
         )
         return old[start:end]
@@ -231,7 +237,7 @@ class Conversation:
         lines = [f"- {result.call}: {result.headline}" for message in turn for result in message.results]
         if not lines and (words := turn[0].words.strip()):
             # The person's own words come last, behind files that were put before the model.
-            asked = turn[0].kind == "task"
+            asked = turn[0].kind in _ASKED
             said = Result(words.rpartition("\n")[2] if asked else words).headline
             lines = [f"- {'you were asked' if asked else 'you said'}: {said}"]
         del self.messages[at : at + len(turn)]
@@ -251,6 +257,12 @@ def _stub(result: Result) -> Result:
         return result
     text = f"{result.headline}\n[{len(result.text):,} characters are left out here to save room]"
     return Result(text, result.call)
+
+
+def wants_results(turn: Turn) -> bool:
+    """Whether results go back for an answer: it is whole, and made calls, if only unreadable ones."""
+    made = [item for item in turn.answer.items if isinstance(item, ToolCall) or item.kind != "no_wrapper"]
+    return turn.whole and turn.answer.thinking_closed and bool(made)
 
 
 def file_shown(item: ToolCall | Fault, result: ToolResult) -> str | None:

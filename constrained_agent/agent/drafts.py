@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from constrained_agent.decode.lookup import Lookup
 from constrained_agent.decode.needs import State
+from constrained_agent.grammar.carriers import FREEFORM, Carrier
 from constrained_agent.grammar.located.offer import OfferedFile
 from constrained_agent.grammar.matcher import EngineTokenizer
 
@@ -33,20 +34,24 @@ class PatchLookup:
         self._lookup = Lookup()
         self._line = b""
         self._known: dict[str, tuple[str, ...]] = {}
+        self._carrier = FREEFORM
 
-    def begin(self, prompt: Sequence[int], files: Sequence[OfferedFile]) -> None:
+    def begin(self, prompt: Sequence[int], files: Sequence[OfferedFile], carrier: Carrier = FREEFORM) -> None:
         """An answer to `prompt` begins, whose patch may speak of lines of `files`.
 
         Cost: 3 microseconds for each token of the prompt and of lines that are new.
+
+        Args:
+            carrier: how the patch travels; with another one than before, all that is known is read anew.
         """
-        if self._lookup.n_read > _MAX_READ:
-            self._lookup, self._known = Lookup(), {}
+        if self._lookup.n_read > _MAX_READ or self._carrier is not carrier:
+            self._lookup, self._known, self._carrier = Lookup(), {}, carrier
         for file in files:
             if (known := self._known.get(file.path)) != file.lines:
                 self._known[file.path] = file.lines
                 new = set(file.lines).difference(known or ())
-                lines = [line.encode("utf-8", "surrogateescape") for line in file.lines if line in new]
-                self._lookup.add(self._as_added(lines))
+                lines = [carrier.spell(line) for line in file.lines if line in new]
+                self._lookup.add(self._as_added([line.encode("utf-8", "surrogateescape") for line in lines]))
         self._lookup.begin(prompt)
         self._line = b""
 
@@ -54,8 +59,9 @@ class PatchLookup:
         """The answer goes on."""
         self._lookup.extend(ids)
         self._line += b"".join(self._tokenizer.token_bytes[token] for token in ids)
-        *whole, self._line = self._line.split(b"\n")
-        removed = [line[1:] for line in whole if line.startswith(b"-")]
+        lines = list(self._carrier.lines(self._line))
+        self._line = self._line[lines[-1][1] if lines else 0 :]
+        removed = [line[1:] for line, _ in lines if line.startswith(b"-")]
         if removed:
             self._lookup.add(self._as_added(removed))
 
@@ -64,4 +70,5 @@ class PatchLookup:
         return self._lookup.following(ahead)
 
     def _as_added(self, lines: Sequence[bytes]) -> list[int]:
-        return self._tokenizer.encode_bytes(b"".join(b"\n+" + line for line in lines) + b"\n")
+        newline = self._carrier.carried("\n")
+        return self._tokenizer.encode_bytes(b"".join(newline + b"+" + line for line in lines) + newline)

@@ -109,9 +109,10 @@ class Changed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Note(Event):
-    """What the harness told the model."""
+    """What the model was told: by the harness, or by the person while the run went on (`by` "person")."""
 
     text: str
+    by: str
 
 
 @dataclass(frozen=True, slots=True)

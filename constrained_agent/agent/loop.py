@@ -6,9 +6,8 @@ executed that was cut off, and every call gets an answer.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from constrained_agent.agent import notes, prompt
 from constrained_agent.agent.budget import (
@@ -18,11 +17,13 @@ from constrained_agent.agent.budget import (
     Budget,
     ExitReason,
 )
-from constrained_agent.agent.conversation import Conversation, file_shown, in_short
-from constrained_agent.agent.editable import editable
+from constrained_agent.agent.conversation import Conversation, file_shown, in_short, wants_results
 from constrained_agent.agent.finished import unfinished
+from constrained_agent.agent.inbox import Inbox, NoInbox
+from constrained_agent.agent.offers import Offers
 from constrained_agent.agent.room import Room
-from constrained_agent.agent.runtime import Runtime
+from constrained_agent.agent.runtime import Level, Runtime
+from constrained_agent.agent.tally import Tally
 from constrained_agent.agent.transcript import Transcript
 from constrained_agent.agent.turn import Decoding, Progress, Turn, take_turn
 from constrained_agent.agent.values import RunResult, Settings
@@ -30,9 +31,9 @@ from constrained_agent.agent.verifier import Verifier
 from constrained_agent.agent.watch import NoWatcher, Watcher
 from constrained_agent.errors import BudgetError, DecodeError, GrammarError, PromptTooLongError
 from constrained_agent.grammar.answers import Fault
-from constrained_agent.grammar.located.offer import Editable, left_out
+from constrained_agent.grammar.located.offer import Editable
 from constrained_agent.grammar.patches import longest_added_run
-from constrained_agent.messages import ToolCall, ToolResult, Usage
+from constrained_agent.messages import ToolCall, ToolResult
 from constrained_agent.tools.output import shortened
 from constrained_agent.tools.registry import Tools
 from constrained_agent.tools.shell import EXEC_COMMAND
@@ -47,23 +48,12 @@ _LONG_RESULT_CHARS = 6_000  # after so much, the model is told the task once mor
 _TASK_CHARS = 600  # of the task in that reminder
 
 
-@dataclass(slots=True)
-class _Run:
-    """What one run has counted so far."""
-
-    budget: Budget
-    verifier: Verifier
-    usage: Usage = field(default_factory=Usage)
-    failures: Counter[str] = field(default_factory=Counter)
-    answer: str = ""
-    last_error: str = ""
-    task: str = ""
-    commands: bool = False  # whether one ran: it may have changed anything
-    reminded: set[str] = field(default_factory=set)
-
-
 class Agent:
-    """One conversation about one repository. `run` may be called again: the conversation goes on."""
+    """One conversation about one repository. `run` may be called again: the conversation goes on.
+
+    Attributes:
+        conversation: what the model saw, to be looked at.
+    """
 
     def __init__(
         self,
@@ -73,14 +63,31 @@ class Agent:
         *,
         transcript: Transcript | None = None,
         watcher: Watcher | None = None,
+        inbox: Inbox | None = None,
     ) -> None:
         self._runtime, self._tools, self._settings = runtime, tools, settings
         self._transcript = transcript or Transcript(None)
         self._watcher: Watcher = watcher or NoWatcher()
+        self._inbox: Inbox = inbox or NoInbox()
         self._reader = runtime.reader(tools.specs)
-        self._conversation = Conversation(runtime)
+        self.conversation = self._conversation = Conversation(runtime)
         self._room = Room(runtime, self._conversation, tools, self._transcript)
-        self._readable: set[str] = set()
+        self._untold: list[str] = []
+        self._offers = Offers(tools)
+
+    @property
+    def level(self) -> Level:
+        """The level of constraint of the answers from now on."""
+        return self._settings.decoding.level
+
+    @level.setter
+    def level(self, level: Level) -> None:
+        self._settings = replace(self._settings, decoding=replace(self._settings.decoding, level=level))
+        self._transcript.write("constraint", level=level)
+
+    def tell(self, text: str) -> None:
+        """Tell the model something together with the next task."""
+        self._untold.append(text)
 
     def run(self, task: str, files: Sequence[str] = ()) -> RunResult:
         """Work on a task until it is done or a limit is met.
@@ -93,15 +100,20 @@ class Agent:
             UserError: a file cannot be read, or the prompt is too long for a first answer.
         """
         verifier = Verifier(self._settings, self._tools, self._room, self._transcript, self._watcher)
-        run = _Run(Budget(self._settings.limits), verifier, task=task)
+        run = Tally(Budget(self._settings.limits), verifier, task=task)
         self._tools.start_run(run.budget.deadline)
         n_messages = len(self._conversation.messages)
-        self._open(task, files)
+        try:
+            self._open(task, files)
+        except BaseException:
+            self._conversation.take_back(n_messages)  # a task that never began must not be in the way
+            raise
         reason: ExitReason | None = None
         try:
             while reason is None:
                 reason = run.budget.spent() or self._turn(run)
-            verifier.run_tests()
+            if reason != "interrupted":  # whoever stops a run does not wait for its tests
+                verifier.run_tests()
             self._wrap_up(run, reason)
         except KeyboardInterrupt:
             reason = "interrupted"
@@ -128,25 +140,33 @@ class Agent:
         self._conversation.begin(
             prompt.system_parts(self._tools.specs, size, dialect.tool_block, headers=headers)
         )
-        self._conversation.say(prompt.task_text(task, shown), "task_and_files" if files else "task")
-        parts = self._conversation.parts
-        model = self._runtime.card.name
+        said = "\n\n".join([*self._untold, prompt.task_text(task, shown)])
+        self._conversation.say(said, "task_and_files" if files else "task")
         self._transcript.start(
-            self._tools, task=task, files=files, model=model, prompt_parts=parts, settings=self._settings
+            self._tools,
+            task=task,
+            files=files,
+            told=self._untold,
+            model=self._runtime.card.name,
+            prompt_parts=self._conversation.parts,
+            settings=self._settings,
         )
 
-    def _turn(self, run: _Run) -> ExitReason | None:
+    def _turn(self, run: Tally) -> ExitReason | None:
         """One answer and what follows from it; None to go on."""
         run.budget.n_turns += 1
         number = run.budget.n_turns
         choice = self._settings.first_tool if number == 1 and self._settings.first_tool else "auto"
+        self._hear(run)
         self._room.make()
-        offered = self._offered()
+        offered, lost = self._offers.now(self._settings)
+        if lost:
+            self._note(notes.LOST_NOTE.format(paths=", ".join(lost)))
         turn = self._answer(run, number, choice, self._settings.decoding, offered)
         return self._act(run, turn)
 
     def _answer(
-        self, run: _Run, number: int, choice: str, decoding: Decoding, offered: Editable | None
+        self, run: Tally, number: int, choice: str, decoding: Decoding, offered: Editable | None
     ) -> Turn:
         """Let the model answer once, and take down what it cost."""
         self._watcher.turn_started(number)
@@ -162,7 +182,7 @@ class Agent:
             deadline=run.budget.deadline,
             progress=Progress(self._watcher.prefill, self._watcher.tokens),
         )
-        owed = len(turn.answer.items) if choice != "none" and _wants_results(turn) else 0
+        owed = len(turn.answer.items) if choice != "none" and wants_results(turn) else 0
         self._conversation.answered(turn, owed)
         run.usage += turn.usage
         run.budget.n_tokens += len(turn.generation.tokens)
@@ -170,20 +190,7 @@ class Agent:
         self._watcher.turn_ended(turn)
         return turn
 
-    def _offered(self) -> Editable | None:
-        """What patches may edit; the model is told what they no longer may."""
-        patches = any(tool.freeform for tool in self._tools.specs)
-        if self._settings.decoding.level != "located" or not patches:
-            return None
-        offered = editable(self._tools, renames=self._settings.prompt_size == "full")
-        readable = {file.path for file in offered.files} - set(left_out(offered))
-        standing = offered.new_paths.files  # what a patch of the run itself took away needs no word
-        if lost := sorted(path for path in self._readable - readable if path in standing):
-            self._note(notes.LOST_NOTE.format(paths=", ".join(lost)))
-        self._readable = readable
-        return offered
-
-    def _act(self, run: _Run, turn: Turn) -> ExitReason | None:
+    def _act(self, run: Tally, turn: Turn) -> ExitReason | None:
         answer = turn.answer
         if turn.generation.stop_reason == "interrupted":
             return "interrupted"
@@ -196,7 +203,7 @@ class Agent:
             run.failures["thinking_limit"] += 1
         if not turn.whole:
             return self._after_cut(run, turn)
-        if _wants_results(turn):
+        if wants_results(turn):
             return self._run_calls(run, turn)
         run.budget.forget_calls()
         if not answer.text:
@@ -217,7 +224,7 @@ class Agent:
             return self._reminded(run, "claimed", notes.CLAIMED_NOTE)
         return self._verified(run)
 
-    def _reminded(self, run: _Run, failure: str, note: str) -> ExitReason | None:
+    def _reminded(self, run: Tally, failure: str, note: str) -> ExitReason | None:
         """Tell the model that its answer is none, once for each kind of failure."""
         run.failures[failure] += 1
         if failure in run.reminded or len(run.reminded) >= MAX_REMINDERS:
@@ -227,7 +234,7 @@ class Agent:
         self._note(note)
         return None
 
-    def _after_cut(self, run: _Run, turn: Turn) -> ExitReason | None:
+    def _after_cut(self, run: Tally, turn: Turn) -> ExitReason | None:
         """What was cut is not run, though it reads as whole: it was closed, not finished."""
         looped = turn.generation.stop_reason == "repetition"
         run.failures["loop" if looped else "cut"] += 1
@@ -238,7 +245,7 @@ class Agent:
         self._note((notes.LOOP_NOTE if looped else notes.CUT_NOTE).format(n=len(turn.generation.tokens)))
         return None
 
-    def _run_calls(self, run: _Run, turn: Turn) -> ExitReason | None:
+    def _run_calls(self, run: Tally, turn: Turn) -> ExitReason | None:
         """Run the calls of an answer in order and give every one its result."""
         repeats = run.budget.repeats(turn.answer.calls) if turn.answer.calls else 0
         if repeats >= REPEATS_TO_STOP:
@@ -259,7 +266,7 @@ class Agent:
         self._conversation.settle(notes.INTERRUPTED)
         return None
 
-    def _result_of(self, run: _Run, item: ToolCall | Fault) -> ToolResult:
+    def _result_of(self, run: Tally, item: ToolCall | Fault) -> ToolResult:
         """Run one call, or answer one that could not be read; what happened is on record before anyone looks."""
         if isinstance(item, Fault):
             result = ToolResult(item.call_id, False, f"error: {item.message}", item.kind)
@@ -283,11 +290,12 @@ class Agent:
         self._watcher.call_ended(result)
         return result
 
-    def _verified(self, run: _Run) -> ExitReason | None:
+    def _verified(self, run: Tally) -> ExitReason | None:
         """A finished answer counts as done if tests and hook agree; else their output goes back to the model."""
         note = run.verifier.objection()
         if note is None:
-            return "done"
+            # Where no further answer may come, what was typed is left for the next run.
+            return None if run.budget.spent() is None and self._hear(run) else "done"
         run.failures["tests_failed"] += 1
         spent = run.budget.spent()
         if run.failures["tests_failed"] >= self._settings.max_verifications or spent == "max_turns":
@@ -296,7 +304,7 @@ class Agent:
             self._note(note)
         return spent
 
-    def _wrap_up(self, run: _Run, reason: ExitReason | None) -> None:
+    def _wrap_up(self, run: Tally, reason: ExitReason | None) -> None:
         """Let a run that has come to its limit say in words how far it got; tools are not on offer for that."""
         if reason not in ("max_turns", "token_budget") or run.answer:
             return
@@ -310,26 +318,24 @@ class Agent:
         else:
             run.answer = turn.answer.text
 
-    def _note(self, text: str) -> None:
+    def _hear(self, run: Tally) -> bool:
+        """Take in what the person said meanwhile. True: there was something."""
+        texts = self._inbox.take()
+        for text in texts:
+            self._note(text, "added", by="person")
+        if texts:
+            run.add(texts)
+        return bool(texts)
+
+    def _note(self, text: str, part: str = "notes", **facts: str) -> None:
         """Tell the model something as the user would."""
-        self._transcript.write("note", text=text)
-        self._conversation.say(text, "notes")
+        self._transcript.write("note", text=text, **facts)
+        self._conversation.say(text, part)
         self._watcher.note(text)
 
-    def _close(self, run: _Run, reason: ExitReason) -> RunResult:
-        changes = self._tools.changes()
-        result = RunResult(
-            exit_reason=reason,
-            answer=run.answer,
-            tests_passed=None if run.verifier.tests is None else run.verifier.tests.ok,
-            turns=run.budget.n_turns,
-            changed_files=changes.paths,
-            diff=changes.diff,
-            usage=run.usage,
-            failures=dict(run.failures),
-            prompt_parts={name: n for name, n in self._conversation.parts.items() if name != "notes"},
-            last_error=run.last_error,
-        )
+    def _close(self, run: Tally, reason: ExitReason) -> RunResult:
+        self._untold.clear()
+        result = run.result(reason, self._tools.changes(), self._conversation.parts)
         self._transcript.end(
             exit_reason=reason,
             tests_passed=result.tests_passed,
@@ -338,9 +344,3 @@ class Agent:
             failures=result.failures,
         )
         return result
-
-
-def _wants_results(turn: Turn) -> bool:
-    """Whether results go back for the answer: it is whole, and made calls, if only unreadable ones."""
-    made = [item for item in turn.answer.items if isinstance(item, ToolCall) or item.kind != "no_wrapper"]
-    return turn.whole and turn.answer.thinking_closed and bool(made)

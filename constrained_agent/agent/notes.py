@@ -33,6 +33,7 @@ CLAIMED_NOTE = (
     "You said that something was changed, but no patch of yours was applied: every file is as it was. "
     "Send the patch now, or say that nothing was changed."
 )
+UNDONE_NOTE = "I took your last patch back:\n{report}"
 WRAP_UP_NOTE = (
     "This run has come to its limit: no further call will be run. Say in a few sentences what is done, "
     "what is left to do, and what you would do next."

@@ -7,9 +7,10 @@ Two sizes. Full, for models that can use it; compact, for small models on a CPU,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from constrained_agent.grammar.carriers import FREEFORM, Carrier
 from constrained_agent.messages import ToolSpec
 
 Size = Literal["full", "compact"]
@@ -25,16 +26,25 @@ _EDITING = """
 - Read a file before you edit it. Change files with apply_patch alone, in small patches. Keep what the task does \
 not speak of."""
 
-_COMPACT = "You mend code in a repository. You answer with one tool call, or with a short text when the task is done."
+_COMPACT = """\
+You mend code in a repository. You answer with {calls}, or with a short text when the task is done."""
 
 _CALL_FORM = """\
-A call is a JSON object between markers, alone at the end of your answer:
+A call is a JSON object between markers, {where}:
 <tool_call>
-{"name": "NAME", "arguments": {"KEY": "VALUE"}}
+{{"name": "NAME", "arguments": {{"KEY": "VALUE"}}}}
 </tool_call>"""
+
+_ONE_CALL = "alone at the end of your answer"
+_SEVERAL_CALLS = (
+    "at the end of your answer; several that do not need each other's results may follow one another"
+)
 
 _PATCH_TOOL = """\
 apply_patch: change, add, delete or rename files. Its patch is not JSON: it follows the name as raw text. """
+
+_PATCH_TOOL_JSON = """\
+apply_patch: change, add, delete or rename files. Its patch is one string of JSON, with `\\n` between its lines. """
 
 _PATCH_FULL = """\
 Under `*** Update File: PATH` each hunk starts with {start}. Then lines with one character in front: a blank \
@@ -65,8 +75,7 @@ _EXAMPLE = """\
 
 _AS_CALL = """\
 <tool_call>
-{{"name": "apply_patch"}}
-{example}
+{{"name": "{before}{example}{after}
 </tool_call>"""
 
 
@@ -89,6 +98,8 @@ def system_parts(
     tool_block: Callable[[Sequence[ToolSpec]], str],
     *,
     headers: bool = True,
+    carrier: Carrier = FREEFORM,
+    parallel: bool = False,
 ) -> tuple[Part, ...]:
     """The parts of the system message, joined by blank lines by the caller.
 
@@ -97,32 +108,51 @@ def system_parts(
         size: full or compact.
         tool_block: how the model's dialect lists tools.
         headers: whether a patch may say `@@ LINE`; located ones do not.
+        carrier: how a patch travels.
+        parallel: an answer may hold several calls.
     """
     compact = size == "compact"
     editing = _EDITING if any(tool.effect == "write" for tool in tools) else ""
-    parts = [Part("instructions", _COMPACT if compact else _FULL.format(editing=editing))]
-    if any(not tool.freeform for tool in tools):
-        block = _signatures(tools) if compact else f"# Tools\n\n{tool_block(tools)}"
-        parts += [Part("tools", block, trusted=False), Part("call_form", _CALL_FORM)]
+    calls = "tool calls" if parallel else "one tool call"
+    parts = [Part("instructions", _COMPACT.format(calls=calls) if compact else _FULL.format(editing=editing))]
+    # Whose argument is JSON is listed with its schema like any other tool.
+    listed = [replace(tool, freeform=tool.freeform and carrier is FREEFORM) for tool in tools]
+    if any(not tool.freeform for tool in listed):
+        block = _signatures(listed) if compact else f"# Tools\n\n{tool_block(listed)}"
+        parts += [Part("tools", block, trusted=False), call_form(parallel=parallel)]
     if any(tool.freeform for tool in tools):
-        parts.append(patch_part(size, headers=headers))
+        parts.append(patch_part(size, headers=headers, carrier=carrier))
     return tuple(parts)
 
 
-def patch_part(size: Size, *, headers: bool = True, call: bool = True) -> Part:
+def call_form(*, parallel: bool = False) -> Part:
+    """How a call is written.
+
+    Args:
+        parallel: an answer may hold several.
+    """
+    return Part("call_form", _CALL_FORM.format(where=_SEVERAL_CALLS if parallel else _ONE_CALL))
+
+
+def patch_part(size: Size, *, headers: bool = True, call: bool = True, carrier: Carrier = FREEFORM) -> Part:
     """How a patch is written, with an example.
 
     Args:
         headers: as in `system_parts`.
         call: a patch is sent as a call of the tool; otherwise it is the whole answer.
+        carrier: how it travels in a call.
     """
     start, head = (_START_WITH_HEADER, "@@ def area(width, height):\n") if headers else (_START_BARE, "@@\n")
     if size == "compact":
         how = _PATCH_COMPACT.format(name="apply_patch" if call else "A patch")
     else:
-        how = (_PATCH_TOOL if call else "Answer with a patch. ") + _PATCH_FULL.format(start=start)
+        tool = _PATCH_TOOL if carrier is FREEFORM else _PATCH_TOOL_JSON
+        how = (tool if call else "Answer with a patch. ") + _PATCH_FULL.format(start=start)
     example = _EXAMPLE.format(head=head)
-    return Part("patch", how + (_AS_CALL.format(example=example) if call else example))
+    if call:
+        before, after = carrier.around("apply_patch", "patch")
+        example = _AS_CALL.format(before=before, example=carrier.spell(example), after=after)
+    return Part("patch", how + example)
 
 
 def task_text(task: str, files: Sequence[tuple[str, str]]) -> str:

@@ -13,10 +13,11 @@ symbolic link (SHA-256 of its target), `?` for bytes that nobody looked into, nu
 (the file before its first change). Paths are relative to the repository, with `/`.
 
 `start`: a task was given.
-    `schema` 1 · `version` of the program · `model` its card's name · `task` · `files` paths that were put before the
-    model · `reads` their entries (a list of `path`, `entry`) · `prompt_parts` tokens by part · `settings` as given:
-    `decoding`, `limits`, `test_command`, ... · `tree` `sha256` over all files of the repository, `files` their number,
-    `complete` false if there were too many to watch
+    `schema` 1 · `version` of the program · `model` its card's name · `task` · `told` what the model was told with it
+    (patches taken back before) · `files` paths that were put before the model · `reads` their entries (a list of
+    `path`, `entry`) · `prompt_parts` tokens by part · `settings` as given: `decoding`, `limits`, `test_command`, ... ·
+    `tree` `sha256` over all files of the repository, `files` their number, `complete` false if there were too many to
+    watch
 `turn`: the model answered.
     `number` counts from 1 · `tool_choice`, "none" for the last words of a run that met a limit · `ids` the tokens, null
     if masked · `text` they stand for · `forced` lengths of alternating stretches of tokens, sampled ones first:
@@ -29,11 +30,16 @@ symbolic link (SHA-256 of its target), `?` for bytes that nobody looked into, nu
 `result`: what came of a call, or of the person's test command.
     `turn` number of the turn before · `call_id`, "tests" for the person's command, "undo" for a patch that was taken
     back (also after the end) · `command` the person's · `ok` · `error_kind` · `text` for the model · `data`
-    facts, by tool: `files`, `diff`, `undo` (what takes the patch back), `undone` (the call whose patch was);
-    `exit_code`, `stdout`, ... · `reads` as in `start` · `changes` a list · `changes_left_out` how many more there were
+    facts, by tool · `reads` as in `start` · `changes` a list · `changes_left_out` how many more there were
+    A patch: `data.files`, `data.diff`, `data.leniencies` · `data.undo` takes it back (`tools.undo`) ·
+    `data.syntax_errors` that files did not have before: a list of `path`, `line`, `column`, `message`
+    A patch taken back: `data.files`, `data.diff` · `data.undone` the `call_id` that it had
+    A command: `data.exit_code`, `data.stdout`, `data.stderr`, `data.duration_s`, ...
 `changed`: files changed between two calls, by other hands or by a call that was interrupted.
     `turn` · `changes` · `changes_left_out`
-`note`: the harness told the model something. `text`
+`note`: the model was told something. `text` · `by` "person" if a person typed it while the run went on; without it, it
+    was the harness
+`constraint`: answers from now on are held to another level (also between two runs). `level`
 `shrink`: the conversation was made shorter. `messages` how many · `tokens` that it has now
 `end`: the run is over.
     `exit_reason` · `tests_passed` · `changed_files` by patches · `usage` token counts of all turns · `failures` counts
@@ -199,7 +205,7 @@ def _event(fields: _Fields, before: list[Event]) -> Event:
             left_out = fields.integer("changes_left_out", 0)
             return Changed(*fields.base(), fields.integer("turn", turn), _changes(fields), left_out)
         case "note":
-            return Note(*fields.base(), fields.text("text"))
+            return Note(*fields.base(), fields.text("text"), fields.text("by", "harness"))
         case "end":
             passed = fields.values.get("tests_passed")
             tree = _entries(fields, "tree") if "tree" in fields.values else None

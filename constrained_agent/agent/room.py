@@ -13,6 +13,7 @@ FULL_SHARE = 0.8
 
 _ROOMY_SHARE = 0.5  # of the context: what it is made shorter to, so that not every turn does it again
 _RESULT_SHARE = 0.25  # of the context: a result that would take more is cut
+_CHARS_PER_TOKEN = 2.5  # of what commands print, by a careful guess: what is cut there can still be read
 
 
 class Room:
@@ -23,6 +24,8 @@ class Room:
     ) -> None:
         self._runtime, self._conversation = runtime, conversation
         self._tools, self._transcript = tools, transcript
+        limit = runtime.session.context_limit
+        tools.limit_outputs(int(limit * _RESULT_SHARE * _CHARS_PER_TOKEN))
 
     def make(self) -> None:
         """Shorten the conversation where it would soon outgrow the context; what is no longer shown was not read."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from constrained_agent.errors import UserError
 from constrained_agent.grammar import patches, toolcalls
 from constrained_agent.grammar.answers import AnswerReader
+from constrained_agent.grammar.carriers import FREEFORM, Carrier
 from constrained_agent.grammar.deepstack import started
 from constrained_agent.grammar.endings import ClosableMatcher, closable
 from constrained_agent.grammar.located.offer import (
@@ -106,12 +107,16 @@ class Runtime:
         thinking: bool,
         max_added_lines: int = patches.MAX_ADDED_LINES,
         editable: Editable | None = None,
+        carrier: Carrier = FREEFORM,
+        parallel: bool = False,
     ) -> Future[Constraint]:
         """The constraint of one answer, compiled while the caller goes on to run the prompt.
 
         Args:
             max_added_lines: `+` lines that may follow each other in a patch.
             editable: what patches may do, at level `located`.
+            carrier: how a patch travels.
+            parallel: several calls may follow each other; of located patches only one (`toolcalls.compile_turn`).
 
         Raises (by the future):
             GrammarError: a tool's schema does not compile, or files are too large; never answered by a looser
@@ -122,7 +127,9 @@ class Runtime:
             done.set_result(self.unconstrained())
             return done
         files = (editable or Editable()) if level == "located" else None
-        return started(lambda: self._turn_constraint(tools, choice, thinking, max_added_lines, files))
+        return started(
+            lambda: self._turn_constraint(tools, choice, thinking, max_added_lines, files, carrier, parallel)
+        )
 
     def _turn_constraint(
         self,
@@ -131,14 +138,19 @@ class Runtime:
         thinking: bool,
         max_added_lines: int,
         editable: Editable | None,
+        carrier: Carrier,
+        parallel: bool,
     ) -> Constraint:
-        turn = toolcalls.turn_grammar(tools, choice, self.markers, thinking=thinking)
+        turn = toolcalls.turn_grammar(
+            tools, choice, self.markers, thinking=thinking, carrier=carrier, parallel=parallel
+        )
         key = (turn.text, max_added_lines, editable)
         if key in self._compiled:
             return self._compiled[key].fresh()
         located = None
         if editable is not None:
-            located = locate(editable, max_added_lines=max_added_lines, can_spell=self.tokenizer.can_spell)
+            can_spell = self.tokenizer.can_spell
+            located = locate(editable, max_added_lines=max_added_lines, can_spell=can_spell, carrier=carrier)
         made = toolcalls.compile_turn(
             self.engine,
             tools,
@@ -146,6 +158,8 @@ class Runtime:
             self.markers,
             thinking=thinking,
             max_added_lines=max_added_lines,
+            carrier=carrier,
+            parallel=parallel,
             located=located,
         )
         if isinstance(made, PlacingMatcher):
@@ -204,13 +218,16 @@ class Runtime:
             )
         self._draft_model, self._drafting = ModelDrafts(Session(loaded), other.vocab_size), None
 
-    def drafts(self, prompt: Sequence[int], files: Sequence[OfferedFile] = ()) -> Drafts:
+    def drafts(
+        self, prompt: Sequence[int], files: Sequence[OfferedFile] = (), carrier: Carrier = FREEFORM
+    ) -> Drafts:
         """Guesses at an answer to a prompt, from what it repeats, and from the draft model if there is one.
 
         What passes cost, and how often guesses came true, is known from the answers before.
 
         Args:
             files: whose lines a patch may speak of.
+            carrier: how the patch travels.
         """
         from constrained_agent.agent.drafts import PatchLookup
         from constrained_agent.decode.draft import Drafter
@@ -223,7 +240,7 @@ class Runtime:
             second = [self._draft_model] if self._draft_model else []
             self._drafting = lookup, Drafter([lookup, *second])
         lookup, drafter = self._drafting
-        lookup.begin(prompt, files)
+        lookup.begin(prompt, files, carrier)
         if self._draft_model:
             self._draft_model.begin(prompt)
         return drafter

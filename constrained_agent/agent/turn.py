@@ -10,6 +10,7 @@ from constrained_agent.decode.generate import Generation, generate
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.decode.steps import OnTokens, Thinking
 from constrained_agent.grammar.answers import Answer, AnswerReader
+from constrained_agent.grammar.carriers import CarrierName, by_name
 from constrained_agent.grammar.located.offer import Editable
 from constrained_agent.grammar.patches import MAX_ADDED_LINES
 from constrained_agent.messages import ToolSpec, Usage
@@ -27,6 +28,8 @@ class Decoding:
         think_budget: tokens of thinking before it is closed; None = half of `max_tokens`.
         max_added_lines: `+` lines that may follow each other in a patch; level off does not keep it.
         drafts: guess ahead from the text so far and the files; the text stays the same.
+        carrier: how a patch travels; level off does not keep it.
+        parallel: several calls may follow each other in one answer, of located patches one; nor does it keep this.
     """
 
     level: Level
@@ -36,6 +39,8 @@ class Decoding:
     think_budget: int | None = None
     max_added_lines: int = MAX_ADDED_LINES
     drafts: bool = True
+    carrier: CarrierName = "freeform"
+    parallel: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,7 @@ def take_turn(
     thinking = decoding.thinking and runtime.dialect.thinks
     prompt = [*history, *runtime.dialect.open_answer(thinking=thinking)]
     max_tokens = min(decoding.max_tokens, runtime.session.room(len(prompt)))
+    carrier = by_name(decoding.carrier)
     constraint = runtime.turn_constraint(
         decoding.level,
         tools,
@@ -116,7 +122,10 @@ def take_turn(
         thinking=thinking,
         max_added_lines=decoding.max_added_lines,
         editable=editable,
+        carrier=carrier,
+        parallel=decoding.parallel,
     )  # compiled while the prompt runs
+    files = editable.files if editable else ()
     written = generate(
         runtime.session,
         constraint,
@@ -126,7 +135,7 @@ def take_turn(
         deadline=deadline,
         thinking=thinking_limits(runtime, max_tokens, decoding.think_budget) if thinking else None,
         blank_ids=runtime.tokenizer.blank_ids,
-        drafts=runtime.drafts(prompt, editable.files if editable else ()) if decoding.drafts else None,
+        drafts=runtime.drafts(prompt, files, carrier) if decoding.drafts else None,
         on_tokens=progress.on_tokens,
         on_prefill=progress.on_prefill,
     )

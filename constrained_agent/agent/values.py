@@ -41,7 +41,7 @@ class RunResult:
     Attributes:
         exit_reason: why it ended.
         answer: the model's last words.
-        tests_passed: outcome of the test command on the final state; None without one.
+        tests_passed: outcome of the test command on the final state; None without one, or if it was not run.
         turns: answers of the model.
         changed_files: paths that the run's patches changed.
         diff: what they changed, from the state before the run.

@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "generate": "One constrained generation.",
     "check": "Say where a text leaves a grammar, and what could have come instead.",
     "patch": "Apply a patch without a model, whole or not at all.",
+    "compare": "Before and after: how often output parses, lands and is right, with the constraint and without.",
     "bench": "Speed beside plain mlx-lm, in one run.",
     "transcript": "Show a run, count its tokens, make it once more without a model.",
     "models": "List, fetch or show model cards.",

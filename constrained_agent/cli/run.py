@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,15 +21,18 @@ from constrained_agent.cli.setup import (
     model_options,
     sampling,
 )
-from constrained_agent.errors import UserError
 
 if TYPE_CHECKING:
     from constrained_agent.agent.loop import Agent
     from constrained_agent.agent.values import RunResult, Settings
+    from constrained_agent.cli.interactive.talk import Talk
+    from constrained_agent.cli.interactive.watched import Watched
     from constrained_agent.messages import ToolSpec
     from constrained_agent.model.cards import Card
     from constrained_agent.tools.commands import Verdict
+    from constrained_agent.tools.permissions import Ask
     from constrained_agent.tools.registry import Tools
+    from constrained_agent.tools.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,9 @@ def command(**flags: Any) -> int:
 
 def _run(flags: Flags) -> int:
     _check(flags)
-    tools = _tools(flags)
+    talk = _talk(flags) if flags.task is None else None
+    workspace = _workspace(flags)
+    tools = _tools(flags, workspace, talk.ask if talk else _ask)
     names = [tool.name for tool in tools.specs]
     if flags.first_tool is not None and flags.first_tool not in names:
         raise click.UsageError(
@@ -125,9 +130,18 @@ def _run(flags: Flags) -> int:
         tools,
         _settings(flags, runtime.card),
         transcript=transcript,
-        watcher=RunView(runtime.tokenizer),
+        watcher=RunView(runtime.tokenizer, talk.terminal.status if talk else None),
+        inbox=talk,
     )
-    return _converse(agent, flags) if flags.task is None else _once(agent, flags, flags.task)
+    files = tuple(dict.fromkeys(flags.file))
+    if flags.task is not None:
+        return _once(agent, flags, files)
+    assert talk is not None
+    from constrained_agent.cli.interactive.commands import Commands
+
+    held = flags.first_tool is not None
+    commands = Commands(agent, tools, workspace, transcript, runtime.session.context_limit, held_to_tool=held)
+    return talk.run(agent, commands, lambda result: _report(result, flags), files)
 
 
 def _check(flags: Flags) -> None:
@@ -148,11 +162,23 @@ def _check(flags: Flags) -> None:
         )
 
 
-def _tools(flags: Flags) -> Tools:
+def _talk(flags: Flags) -> Talk:
+    from constrained_agent.cli.interactive.open import terminal
+    from constrained_agent.cli.interactive.talk import Talk
+
+    return Talk(terminal(Path(flags.repo).resolve()))
+
+
+def _workspace(flags: Flags) -> Watched:
+    from constrained_agent.cli.interactive.watched import Watched
+
+    return Watched(Path(flags.repo))
+
+
+def _tools(flags: Flags, workspace: Workspace, ask: Ask) -> Tools:
     from constrained_agent.tools import environment, rules
     from constrained_agent.tools.permissions import Policy
     from constrained_agent.tools.registry import Tools
-    from constrained_agent.tools.workspace import Workspace
 
     said = rules.load(Path(flags.repo), os.environ)
     if said.repository_allow and not (flags.read_only or flags.no_exec):
@@ -163,11 +189,11 @@ def _tools(flags: Flags) -> Tools:
         read_only=flags.read_only,
         no_exec=flags.no_exec,
         yes=flags.yes,
-        ask=_ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
+        ask=ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
         rules=said,
         environment=environment.for_commands(os.environ, said.passed),
     )
-    return Tools(Workspace(Path(flags.repo)), policy, refuse_broken=flags.refuse_broken)
+    return Tools(workspace, policy, refuse_broken=flags.refuse_broken)
 
 
 def _settings(flags: Flags, card: Card) -> Settings:
@@ -195,27 +221,12 @@ def _settings(flags: Flags, card: Card) -> Settings:
     )
 
 
-def _once(agent: Agent, flags: Flags, task: str) -> int:
-    result = agent.run(task, tuple(dict.fromkeys(flags.file)))
+def _once(agent: Agent, flags: Flags, files: Sequence[str]) -> int:
+    result = agent.run(flags.task or "", files)
     _report(result, flags)
     if result.exit_reason == "interrupted":
         return 130
     return 0 if result.succeeded else 1
-
-
-def _converse(agent: Agent, flags: Flags) -> int:
-    """Tasks from the terminal until end of input."""
-    files = tuple(dict.fromkeys(flags.file))
-    while True:
-        try:
-            task = click.prompt("task", err=True)
-        except (click.Abort, EOFError):
-            return 0
-        try:
-            _report(agent.run(task, files), flags)
-        except UserError as error:
-            click.echo(f"error: {error}", err=True)
-        files = ()
 
 
 def _report(result: RunResult, flags: Flags) -> None:
@@ -236,11 +247,10 @@ def _report(result: RunResult, flags: Flags) -> None:
 
 
 def _ask(spec: ToolSpec, arguments: Mapping[str, Any], verdict: Verdict | None = None) -> bool:
-    # As Python writes strings: a command must not be able to redraw the question.
-    shown = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-    why = f"{verdict.risk}: {verdict.part!r} {verdict.reason!s}\n" if verdict else ""
+    from constrained_agent.cli.question import question
+
     try:
-        return click.confirm(f"{why}run {spec.name}: {shown}", default=False, err=True)
+        return click.confirm(question(spec, arguments, verdict), default=False, err=True)
     except click.Abort as error:
         # click has one exception for Ctrl-C and for the end of input; the latter is a no.
         if isinstance(error.__context__, EOFError):

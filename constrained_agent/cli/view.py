@@ -11,6 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.syntax import Syntax
 from rich.text import Text
 
+from constrained_agent.cli.transcript_view import printable
+
 if TYPE_CHECKING:
     from constrained_agent.agent.turn import Turn
     from constrained_agent.messages import ToolCall, ToolResult
@@ -21,6 +23,11 @@ _SHORT_PROMPT = 64
 
 _RESULT_LINES = 20
 """Lines shown of a tool result; the model and the transcript have it whole."""
+
+
+def diff(text: str) -> Syntax:
+    """A diff as it is shown on a terminal: coloured, and nothing in it steers that terminal."""
+    return Syntax(_shown(text).rstrip("\n"), "diff", background_color="default")
 
 
 def console(*, stderr: bool = True) -> Console:
@@ -86,23 +93,30 @@ class TokenStream:
 
     def _write(self, text: str, dim: bool) -> None:
         if text:
+            text = _shown(text) if self._out.is_terminal else text
             self._out.print(Text(text, style="dim" if dim else ""), end="")
 
 
 class RunView:
     """A run on a terminal or in a log; the agent's `Watcher`."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, tokenizer: Tokenizer, status: Callable[[str], None] | None = None) -> None:
+        """Args: `status` is told what is going on, and takes the place of the progress bar."""
+        self._tokenizer, self._status = tokenizer, status
+        self._doing = ""
         self._out = console()
         self._stream = TokenStream(self._out, tokenizer)
 
     def turn_started(self, number: int) -> None:
+        self._say_status(f"turn {number}")
         self._out.rule(f"turn {number}", align="left")
         self._stream = TokenStream(self._out, self._tokenizer)
 
     def prefill(self, done: int, total: int) -> None:
-        self._stream.prefill(done, total)
+        if self._status is None:
+            self._stream.prefill(done, total)
+        elif total >= _SHORT_PROMPT:
+            self._status(f"{self._doing}, prompt {done}/{total}" if done < total else self._doing)
 
     def tokens(self, ids: Sequence[int], forced: bool) -> None:
         self._stream.tokens(ids, forced)
@@ -119,13 +133,14 @@ class RunView:
 
     def call_started(self, call: ToolCall) -> None:
         shown = ", ".join(f"{key}={value!r}" for key, value in call.arguments.items() if key != "patch")
-        self._out.print(Text(f"→ {call.name}({shown})", style="bold"))
+        self._say_status(call.name)
+        self._out.print(Text(printable(f"→ {call.name}({shown})"), style="bold"))
 
     def call_ended(self, result: ToolResult) -> None:
-        if diff := result.data.get("diff"):
-            self._out.print(Syntax(str(diff).rstrip("\n"), "diff", background_color="default"))
+        if changed := result.data.get("diff"):
+            self._out.print(diff(str(changed)))
             return
-        lines = result.text.split("\n")
+        lines = _shown(result.text).split("\n")
         shown = "\n".join(lines[:_RESULT_LINES])
         if len(lines) > _RESULT_LINES:
             shown += f"\n… {len(lines) - _RESULT_LINES} more lines"
@@ -134,4 +149,14 @@ class RunView:
     def note(self, text: str) -> None:
         first, *rest = text.split("\n")
         more = f" … ({len(rest)} more lines)" if rest else ""
-        self._out.print(Text(f"(to the model) {first}{more}", style="yellow"))
+        self._out.print(Text(f"(to the model) {printable(first)}{more}", style="yellow"))
+
+    def _say_status(self, text: str) -> None:
+        self._doing = text
+        if self._status is not None:
+            self._status(text)
+
+
+def _shown(text: str) -> str:
+    """A text in which nothing steers the terminal; that a line ends in CRLF is not shown."""
+    return printable(text.replace("\r\n", "\n"))

@@ -1,24 +1,29 @@
 """The grammar of one turn: thinking, free text, and calls of the tools on offer.
 
 Hermes dialect (Qwen3): the open marker, newline, `{"name": NAME, "arguments": ARGS}`, newline, the close
-marker. A patch call is `{"name": "apply_patch"}`, newline, the raw patch. `grammar.answers` reads it back.
+marker; between two calls a newline. A patch call is `{"name": "apply_patch"}`, newline, the raw patch, unless the
+carrier is another one (`grammar.carriers`). `grammar.answers` reads it back.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from constrained_agent.errors import GrammarError, UserError
 from constrained_agent.grammar import endings, matcher, patches, sources
+from constrained_agent.grammar.carriers import FREEFORM, Carrier
 from constrained_agent.grammar.located.offer import LocatedPatches
 from constrained_agent.grammar.located.placing import SPECIAL, Frame, PlacingMatcher
 from constrained_agent.grammar.located.rules import written
 from constrained_agent.grammar.sources import Grammar
 from constrained_agent.messages import ToolSpec
+
+MAX_CALLS = 16
+"""In one answer: more than a task has use for, and an end for a model that calls the same thing for ever."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
@@ -48,6 +53,9 @@ def turn_grammar(
     *,
     thinking: bool = False,
     patch_rules: str | None = None,
+    carrier: Carrier = FREEFORM,
+    parallel: bool = False,
+    one_patch: bool = False,
 ) -> Grammar:
     """The language of one model answer.
 
@@ -57,6 +65,9 @@ def turn_grammar(
         markers: the dialect's markers.
         thinking: the answer starts with a thinking block. False where the prompt holds a closed one already.
         patch_rules: Lark rules in which `patches.RULE` is a patch; the strict language if left out.
+        carrier: how a patch travels.
+        parallel: up to `MAX_CALLS` calls may follow each other.
+        one_patch: among them one patch at most.
 
     Raises:
         UserError: `choice` names no tool, a call is required but no tool is on offer, or a name is malformed.
@@ -72,20 +83,23 @@ def turn_grammar(
         rules.append("start: answer")
     rules.append(_answer(markers, offered, must_call=choice not in ("auto", "none")))
     if offered:
-        rules.append(_call(markers, offered))
+        rules += (
+            _calls(markers, offered, carrier, one_patch) if parallel else [_call(markers, offered, carrier)]
+        )
         rules += [_arguments(i, tool) for i, tool in enumerate(offered) if not tool.freeform]
         if any(tool.freeform for tool in offered):
-            rules.append(patches.freeform_rules() if patch_rules is None else patch_rules)
+            rules.append(patches.carried_rules(carrier) if patch_rules is None else patch_rules)
     return Grammar(
         f"turn ({choice}: {', '.join(t.name for t in offered) or 'text'})", "lark", "\n".join(rules) + "\n"
     )
 
 
-def patch_frame(markers: Markers, tool: str) -> Frame:
-    """What stands around the raw patch of a call."""
+def patch_frame(markers: Markers, tool: ToolSpec, carrier: Carrier = FREEFORM) -> Frame:
+    """What stands around the patch of a call."""
     mark = SPECIAL if markers.are_tokens else b""
     opener, closer = (mark + marker.encode() + mark for marker in (markers.call_open, markers.call_close))
-    return Frame(opener + f'\n{{"name": "{tool}"}}\n'.encode(), b"\n" + closer)
+    head, tail = _around_patch(tool, carrier)
+    return Frame(opener + f'\n{{"name": "{head}'.encode(), f"{tail}\n".encode() + closer)
 
 
 def compile_turn(
@@ -96,26 +110,47 @@ def compile_turn(
     *,
     thinking: bool = False,
     max_added_lines: int = patches.MAX_ADDED_LINES,
+    carrier: Carrier = FREEFORM,
+    parallel: bool = False,
     located: LocatedPatches | None = None,
 ) -> endings.ClosableMatcher:
     """`turn_grammar`, compiled; a schema that the engine cannot take is reported by its tool's name.
 
     Args:
         max_added_lines: `+` lines that may follow each other in a patch.
-        located: holds patches to the lines of files; then compile on a deep stack (`grammar.deepstack`).
+        carrier: how a patch travels.
+        parallel: up to `MAX_CALLS` calls may follow each other; of located patches only one, since after it the
+            lines of files are no longer those that the grammar knows.
+        located: holds patches to the lines of files, as `carrier` carries them; then compile on a deep stack
+            (`grammar.deepstack`).
 
     Raises:
         GrammarError: names the tool at fault.
         UserError: as `turn_grammar`.
     """
-    strict = patches.freeform_rules(max_added_lines)
-    grammar = turn_grammar(tools, choice, markers, thinking=thinking, patch_rules=strict)
-    patch_tools = [tool.name for tool in _offered(tools, choice) if tool.freeform]
+    if located is not None and located.carrier is not carrier:
+        raise ValueError(
+            f"patches are located as {located.carrier.name}, and to be carried as {carrier.name}"
+        )
+    patch_tools = [tool for tool in _offered(tools, choice) if tool.freeform]
+
+    def with_patches(rules: str) -> Grammar:
+        return turn_grammar(
+            tools,
+            choice,
+            markers,
+            thinking=thinking,
+            patch_rules=rules,
+            carrier=carrier,
+            parallel=parallel,
+            one_patch=located is not None,
+        )
+
+    grammar = with_patches(patches.carried_rules(carrier, max_added_lines))
     try:
         if located is None or not patch_tools:
             return endings.closable(tokenizer, grammar)
-        placed = turn_grammar(tools, choice, markers, thinking=thinking, patch_rules=written(located))
-        frame = patch_frame(markers, patch_tools[0])
+        placed, frame = with_patches(written(located)), patch_frame(markers, patch_tools[0], carrier)
         return PlacingMatcher(tokenizer, placed, located, ends_of=grammar, frame=frame)
     except GrammarError:
         for schema in parameter_grammars(tools):
@@ -193,23 +228,59 @@ def _answer(markers: Markers, offered: Sequence[ToolSpec], *, must_call: bool) -
     return f"answer: TEXT | text_and_opener call\n{plain}\ntext_and_opener[lazy]: /(.|\\n)*{held}/"
 
 
-def _call(markers: Markers, offered: Sequence[ToolSpec]) -> str:
-    """The call after its open marker.
+def _call(
+    markers: Markers,
+    offered: Sequence[ToolSpec],
+    carrier: Carrier,
+    *,
+    name: str = "call",
+    freeform: Collection[bool] = (False, True),
+) -> str:
+    """The rule of a call after its open marker.
 
     The common beginning stands once: LLGuidance keeps the lexemes of a `%json` part apart, and a literal and
     a `%json` that start at the same place are not tried side by side.
+
+    Args:
+        name: of the rule.
+        freeform: of the tools that may be called.
     """
     closer = markers.call_close if markers.are_tokens else json.dumps(markers.call_close)
     heads = []
     for i, tool in enumerate(offered):
+        if tool.freeform not in freeform:
+            continue
         if tool.freeform:
-            literal = json.dumps(f'{tool.name}"}}\n')
-            heads.append(f"{literal} {patches.RULE}")
+            before, after = _around_patch(tool, carrier)
+            heads.append(f"{json.dumps(before)} {patches.RULE}" + (f" {json.dumps(after)}" if after else ""))
         else:
             literal = json.dumps(f'{tool.name}", "arguments": ')
             heads.append(f'{literal} arguments_{i} "}}"')
     opening = json.dumps('\n{"name": "')
-    return f'call: {opening} ( {" | ".join(heads)} ) "\\n" {closer}'
+    return f'{name}: {opening} ( {" | ".join(heads)} ) "\\n" {closer}'
+
+
+def _calls(markers: Markers, offered: Sequence[ToolSpec], carrier: Carrier, one_patch: bool) -> Iterator[str]:
+    """The rules of several calls after the first one's open marker."""
+    more = f'"\\n" {markers.call_open}' if markers.are_tokens else json.dumps(f"\n{markers.call_open}")
+    kinds = {tool.freeform for tool in offered}
+    if one_patch and kinds == {True}:
+        yield _call(markers, offered, carrier)
+    elif not one_patch or kinds == {False}:
+        yield f"call: one_call ({more} one_call){{0,{MAX_CALLS - 1}}}"
+        yield _call(markers, offered, carrier, name="one_call")
+    else:
+        yield f"call: calls_{MAX_CALLS}"
+        yield "calls_1: patch_call | other_call"
+        for n in range(2, MAX_CALLS + 1):  # calls that may come, a patch among them
+            others = f"({more} other_call){{0,{n - 1}}}"
+            yield f"calls_{n}: patch_call {others} | other_call ({more} calls_{n - 1})?"
+        yield _call(markers, offered, carrier, name="patch_call", freeform=(True,))
+        yield _call(markers, offered, carrier, name="other_call", freeform=(False,))
+
+
+def _around_patch(tool: ToolSpec, carrier: Carrier) -> tuple[str, str]:
+    return carrier.around(tool.name, next(iter(tool.parameters["properties"])))
 
 
 def _arguments(index: int, tool: ToolSpec) -> str:

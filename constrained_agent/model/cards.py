@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import platform
-import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +12,11 @@ from typing import Any, Literal, TypeVar
 
 from constrained_agent import resources
 from constrained_agent.errors import ModelError
+from constrained_agent.model import hub_ids
 
 _SUFFIX = ".toml"
 _N_NEAR_NAMES = 3  # more names than this in one error line are noise
-
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-# Parts of a hub name that change how weights are stored, not what model they are. A part outside this
-# list (Coder, VL, 2507 ...) means another model, whose settings must come from its own files.
-_STORAGE_PART = re.compile(
-    r"(?i)mlx|bf16|fp16|fp8|[2-8](\.\d)?bits?|q\d\w*|int[48]|gs?\d+|mx?fp[48]|nvfp4|dwq\w*|\d{6}|awq|gptq"
-)
+_MAX_SHOWN = 100  # characters of a name that is none
 
 _Table = TypeVar("_Table", "Sampling", "Thinking", "HubSource", "PackageSource")
 
@@ -172,23 +166,42 @@ def resolve(text: str) -> Card:
     """
     if text in names():
         return load(text)
-    path = Path(text).expanduser()
-    if text and path.is_dir():
+    path = _on_disk(text)
+    if path is not None and path.is_dir():
         return _derived(text, path.resolve().name, FolderSource(path.resolve()))
-    if text and path.exists():
+    if path is not None:
         raise ModelError(f"{text} is a file; --model takes the folder that holds config.json and the weights")
+    if found := hub_ids.in_address(text):
+        raise ModelError(f"{_one_line(text)} is an address; --model takes the hub id in it: {found}")
     if text.startswith((".", "/", "~")) or text.count("/") > 1:
         raise ModelError(
-            f"there is no folder {text}; --model takes a card ({', '.join(names())}), a hub id or a folder"
+            f"there is no folder {_one_line(text)}; --model takes a card ({', '.join(names())}), a hub id or a folder"
         )
-    if _HUB_ID.fullmatch(text):
+    if hub_ids.is_one(text):
         return _derived(text, text.split("/")[1], HubSource(text))
     raise ModelError(_no_such_model(text))
 
 
+def _on_disk(text: str) -> Path | None:
+    """What stands at a path, if anything does."""
+    try:
+        path = Path(text).expanduser()
+        return path if text and path.exists() else None
+    except (OSError, RuntimeError, ValueError):  # too long, no such person's home, a NUL
+        return None
+
+
+def _one_line(text: str) -> str:
+    shown = "".join(c if c.isprintable() else " " for c in text).strip()
+    return shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "…"
+
+
 def _no_such_model(text: str) -> str:
-    cards = names()
-    same = [name for name in cards if name == text.lower()]
+    cards, text = names(), _one_line(text)
+    model_name = text.rstrip("/").rpartition("/")[2]
+    same = [
+        name for name in cards if name == text.lower() or hub_ids.same_model(model_name, load(name).base_name)
+    ]
     near = same or difflib.get_close_matches(text.lower(), cards, _N_NEAR_NAMES, cutoff=0.5)
     source = load(near[0] if near else "qwen3-8b-4bit").source
     example = source.hub if isinstance(source, HubSource) else "Qwen/Qwen3-8B-MLX-4bit"
@@ -201,7 +214,7 @@ def _no_such_model(text: str) -> str:
 
 def _derived(text: str, model_name: str, source: HubSource | FolderSource) -> Card:
     for card in map(load, names()):
-        if _same_model(model_name, card.base_name):
+        if hub_ids.same_model(model_name, card.base_name):
             same_files = card.source == source
             return dataclasses.replace(
                 card,
@@ -228,13 +241,6 @@ def _derived(text: str, model_name: str, source: HubSource | FolderSource) -> Ca
         sampling_thinking=None,
         complete=False,
     )
-
-
-def _same_model(model_name: str, base_name: str) -> bool:
-    head, rest = model_name[: len(base_name)], model_name[len(base_name) :]
-    parts = [part for part in re.split(r"[-_]", rest) if part]
-    at_border = not rest or rest[0] in "-_"
-    return head.lower() == base_name.lower() and at_border and all(map(_STORAGE_PART.fullmatch, parts))
 
 
 def _read(name: str, data: dict[str, Any]) -> Card:

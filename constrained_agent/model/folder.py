@@ -6,12 +6,14 @@ Qwen3 that puts other pre-tokenizer settings in place of the file's.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from constrained_agent.errors import ModelError
 from constrained_agent.model.cards import Card, Sampling, Thinking
@@ -48,18 +50,24 @@ class Snapshot:
         return tuple(
             self.added_tokens[index]
             for index in (ids if isinstance(ids, list) else [ids])
-            if index in self.added_tokens
+            if isinstance(index, int) and index in self.added_tokens
         )
 
 
-def missing(path: Path) -> str | None:
-    """Name of the first needed file that the folder lacks, or None."""
+def missing(path: Path, mend: str = "") -> str | None:
+    """Name of the first needed file that the folder lacks, or None.
+
+    Raises:
+        ModelError: the list of weight files is broken.
+    """
     for name in ("config.json", "tokenizer.json"):
         if not (path / name).is_file():
             return name
-    if not (path / _INDEX).is_file():
+    index = path / _INDEX
+    if not index.is_file():
         return None if any(path.glob(_WEIGHTS)) else "model.safetensors"
-    shards = sorted(set(_json(path / _INDEX, "").get("weight_map", {}).values()))
+    with _laid_out(index, mend):
+        shards = sorted({str(name) for name in _json(index, mend).get("weight_map", {}).values()})
     return next((name for name in shards if not (path / name).is_file()), None)
 
 
@@ -73,7 +81,7 @@ def read(path: Path, mend: str) -> Snapshot:
     Raises:
         ModelError: a file is missing or broken.
     """
-    if name := missing(path):
+    if name := missing(path, mend):
         raise ModelError(f"{path / name} is missing; fetch it: {mend}")
     config = _json(path / "config.json", mend)
     if not isinstance(config.get("model_type"), str):
@@ -81,14 +89,16 @@ def read(path: Path, mend: str) -> Snapshot:
             f"{path / 'config.json'} names no model_type: it is not a model's config; fetch it: {mend}"
         )
     settings = _optional_json(path / "tokenizer_config.json", mend)
-    tokenizer_json, added_tokens = _tokenizer(path / "tokenizer.json", settings, mend)
+    with _laid_out(path / "tokenizer.json", mend, "tokenizer_config.json or the chat template"):
+        tokenizer_json, added_tokens = _tokenizer(path / "tokenizer.json", settings, mend)
+        chat_template = _chat_template(path, settings)
     return Snapshot(
         path=path,
         config=config,
         generation=_optional_json(path / "generation_config.json", mend),
         tokenizer_json=tokenizer_json,
         added_tokens=added_tokens,
-        chat_template=_chat_template(path, settings),
+        chat_template=chat_template,
         weight_bytes=sum(file.stat().st_size for file in path.glob(_WEIGHTS)),
     )
 
@@ -101,8 +111,9 @@ def complete(card: Card, snapshot: Snapshot) -> Card:
     Raises:
         ModelError: neither card nor files name an end token.
     """
-    in_config = snapshot.config.get("max_position_embeddings", 0)
-    lengths = [length for length in (card.context_length, in_config) if length]
+    in_config = snapshot.config.get("max_position_embeddings")
+    lengths = [card.context_length] if card.context_length else []
+    lengths += [int(in_config)] if _is_number(in_config) and in_config > 0 else []
     if not lengths:
         raise ModelError(
             f"{snapshot.path / 'config.json'} names no max_position_embeddings, the context length"
@@ -114,11 +125,7 @@ def complete(card: Card, snapshot: Snapshot) -> Card:
         raise ModelError(f"{snapshot.path} names no end token (eos_token_id in generation_config.json)")
     added = set(snapshot.added_tokens.values())
     thinks = added.issuperset(_THINK_MARKERS)
-    sampling = Sampling(
-        temperature=float(snapshot.generation.get("temperature", card.sampling.temperature)),
-        top_p=float(snapshot.generation.get("top_p", card.sampling.top_p)),
-        top_k=int(snapshot.generation.get("top_k", card.sampling.top_k)),
-    )
+    sampling = _sampling(snapshot.generation, card.sampling)
     return dataclasses.replace(
         card,
         markers="token" if added.issuperset(_CALL_MARKERS) else "text",
@@ -130,6 +137,19 @@ def complete(card: Card, snapshot: Snapshot) -> Card:
     )
 
 
+def _sampling(generation: Mapping[str, Any], default: Sampling) -> Sampling:
+    """The model's own settings; what is no number is not taken from it."""
+    own = {key: generation.get(key) for key in ("temperature", "top_p", "top_k")}
+    temperature, top_p, top_k = (
+        value if _is_number(value) else getattr(default, key) for key, value in own.items()
+    )
+    return Sampling(temperature=float(temperature), top_p=float(top_p), top_k=int(top_k))
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _thinks_unasked(snapshot: Snapshot) -> bool:
     template = snapshot.chat_template
     return template is None or "enable_thinking" in template or "assistant\\n<think>" in template
@@ -138,6 +158,8 @@ def _thinks_unasked(snapshot: Snapshot) -> bool:
 def _tokenizer(path: Path, settings: Mapping[str, Any], mend: str) -> tuple[str, dict[int, str]]:
     """The tokenizer's text with all added tokens: some files lack those that tokenizer_config.json lists."""
     tokenizer = _json(path, mend)
+    if not isinstance(tokenizer.get("model"), dict):
+        raise ModelError(f"{path} holds no tokenizer (no model in it); {_again(mend)}")
     added = tokenizer.setdefault("added_tokens", [])
     known = {token["id"] for token in added}
     listed = settings.get("added_tokens_decoder", {})
@@ -164,11 +186,25 @@ def _optional_json(path: Path, mend: str) -> dict[str, Any]:
     return _json(path, mend) if path.is_file() else {}
 
 
+@contextlib.contextmanager
+def _laid_out(path: Path, mend: str, also: str = "") -> Iterator[None]:
+    """Turns what comes of a file with unexpected contents into an error that names it."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        names = f"{path} or {also} beside it" if also else str(path)
+        raise ModelError(f"{names} is not laid out as expected ({error!r}); {_again(mend)}") from error
+
+
+def _again(mend: str) -> str:
+    return f"fetch it anew: {mend}" if mend else "fetch it anew"
+
+
 def _json(path: Path, mend: str) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path} is broken ({error}); fetch it anew: {mend}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path} is broken ({error}); {_again(mend)}") from error
     if not isinstance(value, dict):
-        raise ModelError(f"{path} is broken (expected an object); fetch it anew: {mend}")
+        raise ModelError(f"{path} is broken (expected an object); {_again(mend)}")
     return value

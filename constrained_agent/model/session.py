@@ -43,6 +43,8 @@ class Session:
     Attributes:
         prefix: ids that prompts are expected to begin with; set it at any time. What the cache holds after them
             is kept on disk, for this session and others.
+        chunk: length of the passes of a prompt; None = what takes about as long as a person waits for Ctrl-C. Sums
+            over other lengths differ in their last bits.
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
@@ -51,6 +53,7 @@ class Session:
         self.logit_width = loaded.logit_width
         self._limit, self._limit_is = _context_limit(loaded)
         self.prefix: tuple[int, ...] = ()
+        self.chunk: int | None = None
         self._prefixes = Prefixes(loaded)
         self._cache = kv.make_prompt_cache(self._module)
         self._ids: list[int] = []
@@ -82,6 +85,10 @@ class Session:
             raise PromptTooLongError(n_prompt, self._limit, self._limit_is)
         return self._limit - n_prompt
 
+    def forget(self) -> None:
+        """Empty the cache: what runs next depends on nothing before it."""
+        self._rewind(0)
+
     def prefill(
         self,
         ids: Sequence[int],
@@ -104,7 +111,7 @@ class Session:
         self.room(len(ids))
         n_prefix = self._n_prefix(ids)
         reused = self._reuse(ids[:-1], n_prefix)
-        done, chunk = reused, _FIRST_CHUNK
+        done, chunk = reused, self.chunk or _FIRST_CHUNK
         while done < len(ids) - 1:
             if deadline is not None and time.monotonic() >= deadline:
                 return reused
@@ -118,7 +125,7 @@ class Session:
             mx.eval([layer.state for layer in self._cache])
             self._ids += part
             done += len(part)
-            chunk = _next_chunk(len(part), time.perf_counter() - started)
+            chunk = self.chunk or _next_chunk(len(part), time.perf_counter() - started)
             if done == n_prefix:
                 self._prefixes.save(self.prefix, self._cache)
             mx.clear_cache()

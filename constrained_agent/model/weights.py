@@ -127,9 +127,9 @@ def _read_module(path: Path, mend: str) -> Any:
         raise ModelError(
             f"the weights in {path} are broken ({_first_line(error)}); fetch them anew: {mend}"
         ) from error
-    except (ValueError, TypeError, KeyError) as error:
-        # A model type that mlx-lm does not know, a config without its shape, arrays that do not fit it, or code
-        # of the model's own.
+    # An edge: a model type that mlx-lm does not know, a config without its shape or of no sense, arrays that do not
+    # fit it, or code of the model's own come out as whatever it happens upon.
+    except Exception as error:
         raise ModelError(f"mlx-lm cannot load {path}: {_first_line(error)}") from error
     return module
 
@@ -190,13 +190,18 @@ def _suit_cpu(module: Any) -> None:
 
 
 def _kv_bytes_per_token(config: Mapping[str, Any], n_float_bytes: int) -> int:
-    shape = config.get("text_config", config)
-    heads, layers = shape.get("num_attention_heads", 0), shape.get("num_hidden_layers", 0)
+    inner = config.get("text_config")
+    shape = inner if isinstance(inner, Mapping) else config
+
+    def number(key: str) -> int:
+        value = shape.get(key)
+        return value if isinstance(value, int) and value > 0 else 0
+
+    heads, layers = number("num_attention_heads"), number("num_hidden_layers")
     if not heads or not layers:
         return 0
-    head_dim = shape.get("head_dim") or shape.get("hidden_size", 0) // heads
-    n_values = 2 * layers * (shape.get("num_key_value_heads") or heads) * head_dim
-    return int(n_values * n_float_bytes)
+    head_dim = number("head_dim") or number("hidden_size") // heads
+    return 2 * layers * (number("num_key_value_heads") or heads) * head_dim * n_float_bytes
 
 
 def check_memory(card: Card, needed_bytes: int) -> None:

@@ -7,10 +7,12 @@ import os
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+
+from constrained_agent.tools.rules import REPOSITORY_NAME
 
 MAX_NAMES = 20_000
 """Of what is taken: some 50 ms, and more than all but very large repositories have."""
@@ -23,6 +25,11 @@ _MAX_SUGGESTED = 5_000
 
 _CLOSED = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 """Folders that other programs fill: nobody means a file in them, nor wants a new one there."""
+
+OUTPUT = re.compile(r"output:(\d+)/(stdout|stderr)")
+"""The name of what a command printed, which `outputs` keeps. A patch can give no new file a name with a colon."""
+
+_LIKE_OUTPUT = re.compile(r"output:\s*\d+(?:/.*)?", re.DOTALL)
 
 # As PATH in grammars/apply_patch_strict.lark; half a surrogate is a byte that was not UTF-8.
 _NOT_IN_PATCHES = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]|(?:^|/) | (?:/|\Z)")
@@ -48,15 +55,18 @@ class Taken:
     truncated: bool
 
 
-def taken(root: Path) -> Taken:
+def taken(root: Path, closed: Collection[str] = ()) -> Taken:
     """The names that are taken below a folder, as they are at this moment.
+
+    Args:
+        closed: paths at which, and below which, nothing new may be, whatever stands there.
 
     Folders are listed level by level, so that it is the deep and the very large ones that are cut off.
     A folder that cannot be listed is no error: it stands in `files`.
 
     Cost: some 50 ms for `MAX_NAMES`; at most as much again for folders that do not fit.
     """
-    files: list[str] = []
+    files: list[str] = list(closed)
     folders: list[str] = []
     waiting = deque([""])
     room, n_large = MAX_NAMES, 0
@@ -73,9 +83,10 @@ def taken(root: Path) -> Taken:
         if folder:
             folders.append(folder)
         for name, is_folder in entries:
-            if is_spelled_in_patches(name):
+            path = f"{folder}/{name}" if folder else name
+            if is_spelled_in_patches(name) and path not in closed:
                 walked = is_folder and name not in _CLOSED and not is_git(name)
-                (waiting if walked else files).append(f"{folder}/{name}" if folder else name)
+                (waiting if walked else files).append(path)
     return Taken(tuple(sorted(files)), tuple(sorted(folders)), n_large > 0)
 
 
@@ -98,11 +109,26 @@ def is_spelled_in_patches(path: str) -> bool:
     return _NOT_IN_PATCHES.search(path) is None
 
 
+def is_output(path: str) -> bool:
+    """Whether something is, or was meant to be, the name of what a command printed."""
+    return _LIKE_OUTPUT.fullmatch(path) is not None
+
+
 def is_git(part: str) -> bool:
     """`.git` also as disks see it that ignore case or invisible characters."""
-    if part.isascii():  # no need to look at each character
-        return part.lower() == ".git"
-    return "".join(char for char in part if unicodedata.category(char) != "Cf").casefold() == ".git"
+    return as_seen(part) == ".git"
+
+
+def is_rules(part: str) -> bool:
+    """The file of rules of permission, in whatever spelling a disk may take for it."""
+    return as_seen(part) == REPOSITORY_NAME
+
+
+def as_seen(name: str) -> str:
+    """A name or path as disks see it that ignore case and invisible characters."""
+    if name.isascii():  # no need to look at each character
+        return name.lower()
+    return "".join(char for char in name if unicodedata.category(char) != "Cf").casefold()
 
 
 def _entries(folder: Path, at_most: int) -> list[tuple[str, bool]] | None:

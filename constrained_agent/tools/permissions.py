@@ -6,6 +6,8 @@
 | writes | a question | runs | refused |
 | remote-changing, dangerous | a question | a question | refused |
 
+Tools that read run unasked, too, except for a look into a file of credentials: that is as dangerous as `cat .env`.
+
 A rule that denies refuses in every case, a rule that asks asks in every case, a rule that allows takes a question away
 (see `rules`).
 """
@@ -33,13 +35,16 @@ Judge = Callable[[str, Path | None, Mapping[str, str] | None], "Verdict"]
 MAX_LISTED = 3
 """Parts of one command line that a refusal names."""
 
+MAX_PATH_CHARS = 80
+"""Of a path in a question."""
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What the person at the command line allows.
 
-    Reading is always allowed. Patches need no question: they stay inside the repository, land whole or not at
-    all, and are shown as a diff. Commands can do anything: see the table above.
+    Reading is allowed, except for credentials. Patches need no question: they stay inside the repository, land whole
+    or not at all, and are shown as a diff. Commands can do anything: see the table above.
 
     Attributes:
         read_only: neither patches nor commands.
@@ -82,7 +87,24 @@ class Policy:
         from constrained_agent.tools.commands.apart import classify_apart
 
         judge = self.judge or classify_apart
-        verdict = judge(str(arguments.get("command", "")), root, self.environment)
+        self._pass(spec, arguments, judge(str(arguments.get("command", "")), root, self.environment))
+
+    def check_credentials(self, spec: ToolSpec, arguments: Mapping[str, Any], path: str) -> None:
+        """Let a look into a file of credentials pass: a person is asked, as about a command that reads it.
+
+        Raises:
+            ToolError: it must not be; the message tells the model what to do instead.
+        """
+        from constrained_agent.tools.commands import Simple, Verdict
+        from constrained_agent.tools.commands.verdict import danger, shortened
+
+        judged = danger(f"reads credentials ({path[:MAX_PATH_CHARS]})")
+        text, part = f"{spec.name} {path}", shortened(path)
+        one = Simple(text, judged.risk, judged.reason, part, spellings=(f"cat {path}",))
+        self._pass(spec, arguments, Verdict(judged.risk, part, judged.reason, (one,)))
+
+    def _pass(self, spec: ToolSpec, arguments: Mapping[str, Any], verdict: Verdict) -> None:
+        """Hold a verdict against the rules, and ask if need be."""
         if denied := self._denied(verdict):
             raise ToolError(denied)
         questions = [one for one in verdict.commands if not self._runs_unasked(one)]
@@ -98,7 +120,7 @@ class Policy:
         for one in verdict.commands:
             if pattern := fits(self.rules.deny, (one.text, *one.spellings)):
                 return (
-                    f"refused: a rule of the person denies {pattern!r}, and the command holds {one.text!r}; "
+                    f"refused: a rule of the person denies {pattern!r}, and the call holds {one.text!r}; "
                     "do not look for another spelling, go on another way"
                 )
         return None
@@ -140,5 +162,5 @@ def _unasked(questions: list[Simple]) -> str:
     parts = "; ".join(dict.fromkeys(f"{one.part!r} ({one.risk}: it {one.reason})" for one in heaviest))
     return (
         f"refused: {parts}. Only a person may allow that, and there is no terminal to ask on. Do not look for another "
-        "spelling: go on without it, and say in your answer what the person should run"
+        "spelling: go on without it, and say in your answer what the person should do"
     )

@@ -1,14 +1,15 @@
-"""Where the paths that a model names lead: never out of one folder, and not into `.git`."""
+"""Where the paths that a model names lead: never out of one folder, not into `.git`, and to rules only for a look."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Hashable
 from pathlib import Path
 
 from constrained_agent.errors import PatchError
-from constrained_agent.tools import names
+from constrained_agent.tools import credentials, names, rules
 
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
@@ -36,6 +37,9 @@ class Places:
         self._check_spelling(path)
         if "\\" in path and not os.path.lexists(self.root / path):
             raise PatchError("bad_path", "write / between folders, not \\", path=path)
+        if names.is_output(path) and not os.path.lexists(self.root / path):
+            reason = "this is what a command printed, not a file: read_file shows it, nothing else can be done with it"
+            raise PatchError("bad_path", reason, path=path)
         try:
             real = Path(os.path.realpath(self.root / path))
         except OSError as error:  # a link that went between two looks at it
@@ -47,6 +51,52 @@ class Places:
         if any(names.is_git(part) for part in (*path.split("/"), *real.relative_to(self.root).parts)):
             raise PatchError("outside_root", "what is in .git is changed by git only", path=path)
         return real
+
+    def holds_credentials(self, path: str) -> bool:
+        """Whether something stands at a path that is a file of credentials, or a folder of them, by any of its names.
+
+        Raises:
+            PatchError: what `resolve` raises.
+        """
+        real = self.resolve(path)
+        return os.path.lexists(real) and any(
+            credentials.named(f"/{one}") for one in (path, self.relative(real))
+        )
+
+    def check_changeable(self, path: str) -> None:
+        """Make sure that changing a file, or making one, grants nobody permissions: a person alone writes the rules.
+
+        That is the file of rules of this folder and of any below it, which may be a root some day, and the person's
+        own, under whatever name: through links, as a hard link, in another case.
+
+        Raises:
+            PatchError: `outside_root`, or what `resolve` raises.
+        """
+        real = self.resolve(path)
+        parts = (*self.of_name(path).split("/"), *self.relative(real).split("/"))
+        if any(map(names.is_rules, parts)) or self._is_of_rules(real):
+            reason = "this file says what commands may run unasked: only a person changes it, by hand"
+            raise PatchError("outside_root", reason, path=path)
+
+    def closed(self) -> list[str]:
+        """Paths of this folder at which nothing new may be, beside names that stand for rules in any folder."""
+        return [self.relative(folder) for folder in self._rule_folders() if folder.is_relative_to(self.root)]
+
+    def _is_of_rules(self, real: Path) -> bool:
+        seen = names.as_seen(os.fspath(real))
+        folders = [names.as_seen(os.fspath(folder)) for folder in self._rule_folders()]
+        if any(seen == folder or seen.startswith(f"{folder}/") for folder in folders):
+            return True
+        for file in (self.root / rules.REPOSITORY_NAME, rules.home_file(os.environ)):
+            with contextlib.suppress(OSError):
+                if os.path.samefile(file, real):
+                    return True
+        return False
+
+    def _rule_folders(self) -> list[Path]:
+        """The folder of the person's own rules, as it is named and where it really is."""
+        folder = rules.home_file(os.environ).parent
+        return list(dict.fromkeys([folder, Path(os.path.realpath(folder))]))
 
     def relative(self, real: Path) -> str:
         """A real place as a path of the root."""
@@ -69,6 +119,7 @@ class Places:
         if self.of_name(path) != path:
             reason = "a folder above it has become a link since; put the folder back first"
             raise PatchError("changed_on_disk", reason, path=path)
+        self.check_changeable(path)
 
     def identity(self, path: str) -> Hashable:
         """Equal for two paths that are one file: through links, hard links, or on a disk that ignores case."""

@@ -2,71 +2,49 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from constrained_agent.errors import PatchError, ToolError, UserError
 from constrained_agent.messages import ToolCall, ToolResult, ToolSpec
-from constrained_agent.patch import format as patch_format
-from constrained_agent.patch.diff import FilePlan
-from constrained_agent.tools import files, landed, search, shell, syntax, undo
+from constrained_agent.tools import catalog, files, landed, search, shell, undo
+from constrained_agent.tools.arguments import violations
 from constrained_agent.tools.changes import ChangeLog, Changes
 from constrained_agent.tools.landed import encodable
-from constrained_agent.tools.names import Taken
+from constrained_agent.tools.names import Taken, is_output
 from constrained_agent.tools.output import shortened
+from constrained_agent.tools.outputs import Outputs
 from constrained_agent.tools.permissions import Policy
 from constrained_agent.tools.reads import Reading
 from constrained_agent.tools.wayback import WayBack
 from constrained_agent.tools.workspace import Workspace
 
-MAX_SHOWN_LINES = landed.MAX_SHOWN_LINES
+MAX_SHOWN_LINES, APPLY_PATCH = landed.MAX_SHOWN_LINES, catalog.APPLY_PATCH
 
 MAX_UNDONE = 100
 """Patches that can be taken back, the last ones: what they replaced is kept in memory."""
 
-MAX_VIOLATIONS, MAX_VIOLATION_CHARS = 3, 200
-"""Of one bad call: a message quotes the wrong value, which may be a whole patch."""
-
 MAX_ERROR_CHARS = 4_000
 """Of one error, about 1,200 tokens: it may quote a path or a pattern of any length."""
 
+_QUOTING = (
+    "context_not_found",
+    "anchor_not_found",
+    "ambiguous",
+    "eof_mismatch",
+    "indent_mismatch",
+    "inexact_removal",
+    "already_applied",
+)
+"""Kinds of errors that show lines of the file, or tell whether a line stands in it."""
+
 MIN_COMMAND_S = 1.0
 """What a command gets though the run's time is over: the last tests should still be able to pass."""
-
-APPLY_PATCH = ToolSpec(
-    name="apply_patch",
-    description=(
-        "Add, update, move or delete files; the whole patch is applied or nothing. Read a file before you "
-        "update it: context and removed lines are lines of the file as it is now, enough of them to fit only "
-        "one place. Not for running anything."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {"patch": {"type": "string"}},
-        "required": ["patch"],
-        "additionalProperties": False,
-    },
-    effect="write",
-    freeform=True,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What a tool hands back: text for the model, facts for the transcript."""
-
-    text: str
-    data: Mapping[str, Any] = field(default_factory=dict)
-    ok: bool = True
-    landed: tuple[FilePlan, ...] = ()
-    back: WayBack | None = None
-
-
-_Run = Callable[[Workspace, Mapping[str, Any]], _Outcome]
 
 
 class Tools:
@@ -78,10 +56,13 @@ class Tools:
 
     def __init__(self, workspace: Workspace, policy: Policy, *, refuse_broken: bool = False) -> None:
         self._workspace, self._policy, self._refuse_broken = workspace, policy, refuse_broken
+        self._outputs, self._share = Outputs(workspace.root), 1.0
         self._log = ChangeLog()
         self._standing: deque[tuple[str, WayBack]] = deque(maxlen=MAX_UNDONE)
         self._deadline: float | None = None
-        self.specs: tuple[ToolSpec, ...] = tuple(spec for spec, _ in _TABLE if policy.offers(spec.effect))
+        self.specs: tuple[ToolSpec, ...] = tuple(
+            spec for spec, _ in catalog.TABLE if policy.offers(spec.effect)
+        )
 
     @property
     def root(self) -> Path:
@@ -93,6 +74,10 @@ class Tools:
         self._log = ChangeLog()
         self._deadline = deadline
 
+    def limit_outputs(self, n_chars: int) -> None:
+        """Show no more of what a command prints, stdout and stderr together; all of it can be read after a cut."""
+        self._share = min(1.0, n_chars / (shell.STDOUT_LIMIT + shell.STDERR_LIMIT))
+
     def run(self, call: ToolCall) -> ToolResult:
         """Check a call's arguments and permission, run it, and put its outcome or error into a result.
 
@@ -100,13 +85,14 @@ class Tools:
         """
         try:
             outcome = self._outcome(call)
-        except PatchError as error:
+        except PatchError as caught:
+            error = self._told(caught)
             data = {"path": error.path, "hunk": error.hunk, "lines": list(error.lines)}
             return ToolResult(call.id, False, _message(error), error.kind, data)
-        except ToolError as error:
-            return ToolResult(call.id, False, _message(error), error.kind)
-        except OSError as error:
-            return ToolResult(call.id, False, _message(error), "tool_error")
+        except ToolError as caught:
+            return ToolResult(call.id, False, _message(caught), caught.kind)
+        except OSError as caught:
+            return ToolResult(call.id, False, _message(caught), "tool_error")
         self._log.record(outcome.landed)
         if outcome.back is not None:
             self._standing.append((call.id, outcome.back))
@@ -146,8 +132,7 @@ class Tools:
 
         No permission is asked: the person gave the command.
         """
-        seconds = self._seconds(shell.MAX_TIMEOUT_S)
-        result = shell.exec_command(self._workspace.root, command, seconds, self._policy.environment)
+        result = catalog.executed(self._setting(), command, shell.MAX_TIMEOUT_S)
         passed = result.exit_code == 0 and not result.timed_out
         text = f"tests {'passed' if passed else 'failed'}: {command}\n{encodable(shell.report(result))}"
         return ToolResult("tests", passed, text, "" if passed else "tests_failed", asdict(result))
@@ -168,22 +153,46 @@ class Tools:
         """What the patches of this run changed in all."""
         return self._log.summary()
 
-    def _outcome(self, call: ToolCall) -> _Outcome:
-        for spec, run in _TABLE:
+    def _outcome(self, call: ToolCall) -> catalog.Outcome:
+        for spec, run in catalog.TABLE:
             if spec.name == call.name:
                 _check_arguments(spec, call.arguments)
-                self._policy.check(spec, call.arguments, self._workspace.root)
-                arguments = dict(call.arguments)
-                if spec.effect == "exec":
-                    arguments["timeout_s"] = self._seconds(
-                        arguments.get("timeout_s", shell.DEFAULT_TIMEOUT_S)
-                    )
-                    arguments["variables"] = self._policy.environment
-                if spec is APPLY_PATCH:
-                    arguments["refuse_broken"] = self._refuse_broken
-                return run(self._workspace, arguments)
+                self._permit(spec, call.arguments)
+                return run(self._setting(), call.arguments)
         names = ", ".join(spec.name for spec in self.specs)
         raise ToolError(f"there is no tool {call.name!r}; the tools are: {names}", "unknown_tool")
+
+    def _permit(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
+        """Let a call pass, asking a person if need be; raises ToolError if it must not run."""
+        self._policy.check(spec, arguments, self._workspace.root)
+        path = arguments.get("path", "")
+        if (
+            spec in (files.READ_FILE, search.SEARCH_TEXT)
+            and not is_output(path)
+            and self._workspace.holds_credentials(path)
+        ):
+            self._policy.check_credentials(spec, arguments, path)
+
+    def _told(self, error: PatchError) -> PatchError:
+        """An error as the model may see it: it quotes no lines of credentials that nobody let it read."""
+        path = error.path
+        if path is None or error.kind not in _QUOTING:
+            return error
+        with contextlib.suppress(PatchError):
+            if self._workspace.holds_credentials(path) and self._workspace.seen(path) is None:
+                reason = "the patch does not fit this file, which holds credentials; read it first: a person is asked"
+                return PatchError(error.kind, reason, path=path, hunk=error.hunk)  # type: ignore[arg-type]
+        return error
+
+    def _setting(self) -> catalog.Setting:
+        return catalog.Setting(
+            self._workspace,
+            self._outputs,
+            self._seconds,
+            self._policy.environment,
+            self._share,
+            self._refuse_broken,
+        )
 
     def _seconds(self, wanted: float) -> float:
         """A command's time, or what the run has left if that is less."""
@@ -192,73 +201,13 @@ class Tools:
         return max(MIN_COMMAND_S, min(wanted, self._deadline - time.monotonic()))
 
 
-def _list_dir(workspace: Workspace, arguments: Mapping[str, Any]) -> _Outcome:
-    return _Outcome(files.list_dir(workspace, arguments["path"]))
-
-
-def _read_file(workspace: Workspace, arguments: Mapping[str, Any]) -> _Outcome:
-    offset = int(arguments.get("offset", 1))  # JSON's 3.0 is an integer to a schema, not to a slice
-    limit = int(arguments.get("limit", files.DEFAULT_LINES))
-    return _Outcome(files.read_file(workspace, arguments["path"], offset, limit))
-
-
-def _search_text(workspace: Workspace, arguments: Mapping[str, Any]) -> _Outcome:
-    return _Outcome(search.search_text(workspace, arguments["pattern"], arguments["path"]))
-
-
-def _exec_command(workspace: Workspace, arguments: Mapping[str, Any]) -> _Outcome:
-    timeout_s = arguments.get("timeout_s", shell.DEFAULT_TIMEOUT_S)
-    result = shell.exec_command(workspace.root, arguments["command"], timeout_s, arguments["variables"])
-    # A failing test is an answer; a command that was cut short is not.
-    return _Outcome(shell.report(result), asdict(result), ok=not result.timed_out)
-
-
-def _apply_patch(workspace: Workspace, arguments: Mapping[str, Any]) -> _Outcome:
-    parsed = patch_format.parse(arguments["patch"])
-    broken: list[syntax.Broken] = []
-
-    def check(planned: Sequence[FilePlan]) -> None:
-        broken.extend(syntax.broken_by(planned))
-        if broken and arguments["refuse_broken"]:
-            raise syntax.refusal(broken)
-
-    applied = workspace.apply(parsed.patch, check=check)
-    data = {
-        "files": landed.facts(applied.files),
-        "diff": encodable(applied.diff),
-        "leniencies": dict(parsed.leniencies),
-        "syntax_errors": syntax.facts(broken),
-        "undo": undo.plain(applied.back) if applied.back else None,
-    }
-    text = "\n".join(["the patch is applied:", *landed.lines(applied.files), *syntax.report(broken)])
-    return _Outcome(text, data, landed=applied.files, back=applied.back)
-
-
-_TABLE: tuple[tuple[ToolSpec, _Run], ...] = (
-    (files.LIST_DIR, _list_dir),
-    (files.READ_FILE, _read_file),
-    (search.SEARCH_TEXT, _search_text),
-    (shell.EXEC_COMMAND, _exec_command),
-    (APPLY_PATCH, _apply_patch),
-)
-
-
 def _check_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> None:
-    from jsonschema import Draft202012Validator
-
-    found = sorted(
-        Draft202012Validator(spec.parameters).iter_errors(arguments), key=lambda error: error.json_path
-    )
-    if found:
-        reasons = [
-            f"{error.json_path}: {shortened(error.message, MAX_VIOLATION_CHARS)}"
-            for error in found[:MAX_VIOLATIONS]
-        ]
+    if found := violations(spec, arguments):
         names = ", ".join(
             name if name in spec.parameters["required"] else f"{name} (may be left out)"
             for name in spec.parameters["properties"]
         )
-        message = f"wrong arguments for {spec.name}: {'; '.join(reasons)}; its arguments are: {names}"
+        message = f"wrong arguments for {spec.name}: {'; '.join(found)}; its arguments are: {names}"
         raise ToolError(message, "schema_violated")
 
 

@@ -25,6 +25,8 @@ from constrained_agent.errors import ToolError
 from constrained_agent.messages import ToolSpec
 from constrained_agent.tools import environment
 from constrained_agent.tools.output import Kept
+from constrained_agent.tools.outputs import Outputs
+from constrained_agent.tools.sessions import members_of, signal_session
 
 DEFAULT_TIMEOUT_S = 30
 """Long enough for one test file, short enough that a hung command does not eat the run's time."""
@@ -33,7 +35,10 @@ MAX_TIMEOUT_S = 600
 """What a model may ask for: a full test suite, not a night."""
 
 STDOUT_LIMIT, STDERR_LIMIT = 20_000, 5_000
-"""Characters kept, half head and half tail: about 8,000 tokens, which a model can still read."""
+"""Characters shown, half head and half tail: about 8,000 tokens, which a model can still read."""
+
+MIN_LIMIT = 600
+"""However small the model's context is: a mark of the cut, and something around it."""
 
 _CHUNK_BYTES = 65_536  # the size of a Linux pipe
 _POLL_S = 0.05  # how late the end of a shell may be noticed while a child keeps its pipe open
@@ -72,6 +77,7 @@ class CommandResult:
         duration_s: from the start to the end of the shell, or to the time limit.
         timed_out: it was ended at the time limit.
         left_children: the shell ended by itself, but processes it had started ran on and were ended.
+        stdout_whole, stderr_whole: the names under which all of a stream that was cut can be read (see `outputs`).
     """
 
     exit_code: int | None
@@ -80,20 +86,29 @@ class CommandResult:
     duration_s: float
     timed_out: bool
     left_children: bool
+    stdout_whole: str | None = None
+    stderr_whole: str | None = None
 
 
 def exec_command(
-    root: Path, command: str, timeout_s: float = DEFAULT_TIMEOUT_S, variables: Mapping[str, str] | None = None
+    root: Path,
+    command: str,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    variables: Mapping[str, str] | None = None,
+    outputs: Outputs | None = None,
+    share: float = 1.0,
 ) -> CommandResult:
     """Run a command line with bash, or with sh where there is no bash.
 
     Args:
         timeout_s: seconds until the command and its children are ended.
         variables: its environment; if None, this process's without what looks like a secret.
+        outputs: keeps what is cut; if None, that is lost.
+        share: of the limits, for a model that has no room for them.
 
     Returns:
         The result, also of a failing or overlong command, within two seconds after the shell ended or the
-        time was over, whatever the command left behind. Memory: under 1 MB, whatever it prints.
+        time was over, whatever the command left behind. Memory: under 1 MB, whatever it prints; disk: see `spill`.
 
     Raises:
         ToolError: the command could not be started.
@@ -103,8 +118,9 @@ def exec_command(
         raise ToolError("the command is empty")
     started = time.monotonic()
     variables = environment.for_commands(os.environ) if variables is None else variables
+    kept = _streams(outputs, share)
     with _interrupts_held() as interrupts:
-        running = _Running(root, command, variables, interrupts)
+        running = _Running(root, command, variables, interrupts, kept)
         try:
             ended = running.wait(timeout_s)
             duration_s = time.monotonic() - started
@@ -114,12 +130,22 @@ def exec_command(
             left_children = running.end()
     return CommandResult(
         exit_code=running.process.returncode,
-        stdout=running.stdout.text(),
-        stderr=running.stderr.text(),
+        stdout=running.stdout.text,
+        stderr=running.stderr.text,
         duration_s=duration_s,
         timed_out=not ended and not interrupts,
         left_children=left_children and ended,
+        stdout_whole=running.stdout.whole,
+        stderr_whole=running.stderr.whole,
     )
+
+
+def _streams(outputs: Outputs | None, share: float) -> tuple[Kept, Kept]:
+    """What takes stdout and stderr."""
+    spills = (None, None) if outputs is None else outputs.begin()
+    limits = (max(MIN_LIMIT, int(limit * min(1.0, share))) for limit in (STDOUT_LIMIT, STDERR_LIMIT))
+    stdout, stderr = (Kept(limit, spill) for limit, spill in zip(limits, spills, strict=True))
+    return stdout, stderr
 
 
 def capture(root: Path, program: Sequence[str], given: bytes, limit_bytes: int, timeout_s: float) -> bytes:
@@ -149,6 +175,10 @@ def report(result: CommandResult) -> str:
         lines = [f"ended by signal {-result.exit_code} after {took}"]
     else:
         lines = [f"exit code {result.exit_code} after {took}"]
+    for name, whole in (("stdout", result.stdout_whole), ("stderr", result.stderr_whole)):
+        if whole is not None:
+            # Here, too: of a result that is cut once more, the first lines stay.
+            lines.append(f"note: {name} is cut below; read_file shows all of it as {whole}")
     if result.left_children:
         lines.append("note: processes that it had left in the background were ended")
     for name, text in (("stdout", result.stdout), ("stderr", result.stderr)):
@@ -163,11 +193,16 @@ class _Running:
     """A started command.
 
     The constructor starts it; `wait` and `drain` read while it runs, and stop early once there is an interrupt;
-    `end` comes last, exactly once, and leaves neither a process of its session nor an open pipe.
+    `end` comes last, exactly once, and leaves neither a process of its session nor an open pipe or file.
     """
 
     def __init__(
-        self, root: Path, command: str, env: Mapping[str, str], interrupts: Sequence[object]
+        self,
+        root: Path,
+        command: str,
+        env: Mapping[str, str],
+        interrupts: Sequence[object],
+        kept: tuple[Kept, Kept],
     ) -> None:
         self._interrupts = interrupts
         shell = shutil.which("bash") or shutil.which("sh") or "/bin/sh"
@@ -183,11 +218,11 @@ class _Running:
             )
         except (OSError, ValueError) as error:  # too long, a NUL, half a surrogate pair, no such folder
             raise ToolError(f"the command could not be started: {error}") from error
-        self.stdout, self.stderr = Kept(STDOUT_LIMIT), Kept(STDERR_LIMIT)
+        self.stdout, self.stderr = kept
         self._open = selectors.DefaultSelector()
-        for pipe, kept in ((self.process.stdout, self.stdout), (self.process.stderr, self.stderr)):
+        for pipe, stream in ((self.process.stdout, self.stdout), (self.process.stderr, self.stderr)):
             assert pipe is not None
-            self._open.register(pipe, selectors.EVENT_READ, kept)
+            self._open.register(pipe, selectors.EVENT_READ, stream)
 
     def wait(self, timeout_s: float) -> bool:
         """Read until the shell has ended. False: it has not, and the time is over or an interrupt came."""
@@ -207,18 +242,20 @@ class _Running:
     def end(self) -> bool:
         """End every process of the session, close the pipes. True: there were some."""
         leader = self.process.pid
-        there_were = _signal_session(leader, signal.SIGTERM)
+        there_were = signal_session(leader, signal.SIGTERM)
         deadline = time.monotonic() + _TERM_GRACE_S
-        while time.monotonic() < deadline and (self.process.poll() is None or _session(leader)):
+        while time.monotonic() < deadline and (self.process.poll() is None or members_of(leader)):
             self._read(deadline)
         for _ in range(_KILL_ROUNDS):
-            if not _signal_session(leader, signal.SIGKILL):
+            if not signal_session(leader, signal.SIGKILL):
                 break
             self._read(time.monotonic() + _POLL_S)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(_TERM_GRACE_S)
         self.drain(_POLL_S)
         self._open.close()
+        self.stdout.close()
+        self.stderr.close()
         for pipe in (self.process.stdout, self.process.stderr):
             assert pipe is not None
             pipe.close()
@@ -256,40 +293,3 @@ def _interrupts_held() -> Iterator[Sequence[object]]:
         signal.signal(signal.SIGINT, signal.SIG_DFL if handler is None else handler)
     if came and callable(handler):
         handler(*came[0])
-
-
-def _signal_session(leader: int, number: signal.Signals) -> bool:
-    """Signal a session's processes, in all its groups (`timeout`, job control). False: there are none."""
-    members = _session(leader)
-    if members:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(leader, number)  # all at once, against forks between the look and the signal
-    for pid in members:
-        with suppress(ProcessLookupError, PermissionError):
-            if os.getpgid(pid) != leader:
-                os.kill(pid, number)
-    return bool(members)
-
-
-def _session(leader: int) -> list[int]:
-    """The living processes of the session that `leader` opened. Cost: a few milliseconds."""
-    found = []
-    for pid in _processes():
-        with suppress(ProcessLookupError, PermissionError):
-            if os.getsid(pid) == leader and not _is_zombie(pid):
-                found.append(pid)
-    return found
-
-
-def _processes() -> list[int]:
-    if os.path.isdir("/proc/self"):
-        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-    listing = subprocess.run(["ps", "-A", "-o", "pid="], capture_output=True, check=False)  # macOS
-    return [int(pid) for pid in listing.stdout.split()]
-
-
-def _is_zombie(pid: int) -> bool:
-    """True for a process that has ended but that nobody has collected: no signal moves it."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:1] == [b"Z"]
-    return False

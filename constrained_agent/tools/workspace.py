@@ -15,7 +15,7 @@ from constrained_agent.errors import PatchError, UserError
 from constrained_agent.patch import explain
 from constrained_agent.patch.plan import FilePlan, Plan, plan, unified_diff
 from constrained_agent.patch.reverse import inverted, plan_back
-from constrained_agent.patch.sections import AddFile, Patch
+from constrained_agent.patch.sections import AddFile, Patch, UpdateFile
 from constrained_agent.tools import names, operations, wayback
 from constrained_agent.tools.journal import Journal
 from constrained_agent.tools.names import Taken
@@ -80,6 +80,14 @@ class Workspace:
             raise explain.file_not_found(path, self._names, update=False)
         return content
 
+    def holds_credentials(self, path: str) -> bool:
+        """Whether a look into a file, or folder, is one at credentials: see `Places.holds_credentials`."""
+        return self._places.holds_credentials(path)
+
+    def check_changeable(self, path: str) -> None:
+        """Refuse what no patch may change though it may be read: see `Places.check_changeable`."""
+        self._places.check_changeable(path)
+
     def record_read(self, path: str, content: bytes, lines: range | None = None) -> None:
         """Remember that the model has been shown a file with this content.
 
@@ -107,7 +115,8 @@ class Workspace:
     def readings(self) -> list[Reading]:
         """The files that were read and still hold what was read, the most recently read or patched one last.
 
-        What the run's own patches made of them counts as read. Files whose names no patch can spell are left out.
+        What the run's own patches made of them counts as read. Files that no patch can spell or may change are left
+        out.
 
         Cost: reads each file once, 1 ms for 1 MB.
         """
@@ -127,7 +136,7 @@ class Workspace:
 
         Cost: some 50 ms for a large repository (`names.taken` says what bounds it).
         """
-        return names.taken(self.root)
+        return names.taken(self.root, self._places.closed())
 
     def apply(
         self,
@@ -221,6 +230,9 @@ class Workspace:
 
     def _plan(self, patch: Patch, reverse: bool) -> Plan:
         for section in inverted(patch).sections if reverse else patch.sections:
+            self.check_changeable(section.path)
+            if isinstance(section, UpdateFile) and section.move_to is not None:
+                self.check_changeable(section.move_to)
             if not isinstance(section, AddFile):
                 self._check_stamp(section.path)
         # One look at each path: another program may swap links and files meanwhile.
@@ -259,8 +271,9 @@ class Workspace:
             raise PatchError("bad_path" if bad else "write_failed", reason, path=path) from error
 
     def _is_named(self, path: str) -> bool:
-        """Whether a patch can name an existing file by this path."""
+        """Whether a patch can name an existing file by this path, and may change it."""
         try:
+            self.check_changeable(path)
             return names.is_spelled_in_patches(path) and self.resolve(path) == self.root / path
         except PatchError:
             return False

@@ -1,21 +1,80 @@
-"""The cases of `cases/loading.json` that are about finding a model's files; the others have their own modules."""
+"""The cases of `cases/loading.json`: the real loader, dialect and decode loop over the tiny Qwen3."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from constrained_agent.agent.turn import Decoding, take_turn
 from constrained_agent.cli import app
+from constrained_agent.decode.sampling import Sampling
+from constrained_agent.grammar.answers import AnswerReader
+from constrained_agent.grammar.toolcalls import Markers
+from constrained_agent.messages import ToolCall, ToolSpec
 
 CASES = {
     case["id"]: case
     for case in json.loads((Path(__file__).parent / "cases" / "loading.json").read_text(encoding="utf-8"))
 }
 NO_HANG_S = 5.0  # far below any network time-out
+
+
+def test_every_case_is_played() -> None:
+    assert set(CASES) == {
+        "M01-thread",
+        "M03-template-string-args",
+        "M04-template-content-none",
+        "M05-missing-weights",
+        "M08-name-typo",
+    }
+
+
+def test_thread(tiny_runtime) -> None:
+    """A worker thread writes what the main thread writes, with the model that the main thread loaded."""
+    case = CASES["M01-thread"]
+    assert case["input"] == {"generate_from": "worker thread"}
+    assert case["right"]["works"] is True
+    decoding = Decoding("grammar", Sampling(), 20)
+    history = tiny_runtime.dialect.user("hi")
+    written: list[object] = []
+
+    def write() -> None:
+        turn = take_turn(tiny_runtime, history, [], "none", decoding, tiny_runtime.reader([]))
+        written.append(turn.generation.tokens)
+
+    write()
+    worker = threading.Thread(target=write)
+    worker.start()
+    worker.join()
+    assert len(written) == 2
+    assert written[0] == written[1] != ()
+
+
+def test_arguments_in_a_string_are_rendered_as_an_object(tiny_runtime) -> None:
+    case = CASES["M03-template-string-args"]
+    assert case["right"] == {"renders": True, "arguments": "object, not a quoted string"}
+    (function,) = (call["function"] for call in case["input"]["history"]["tool_calls"])
+    assert isinstance(function["arguments"], str)
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    reader = AnswerReader([ToolSpec(function["name"], "", schema, "read")], Markers(False))
+    answer = reader.read_text(f"<tool_call>\n{json.dumps(function)}\n</tool_call>")
+    rendered = tiny_runtime.tokenizer.decode(tiny_runtime.dialect.assistant("", answer.calls))
+    assert '{"name": "read_file", "arguments": {"path": "a"}}' in rendered
+
+
+def test_a_message_without_content_renders(tiny_runtime) -> None:
+    case = CASES["M04-template-content-none"]
+    assert case["input"]["history"]["content"] is None
+    assert case["right"] == {"renders": True}
+    call = ToolCall("call_1", "read_file", {"path": "a"})
+    rendered = tiny_runtime.tokenizer.decode(tiny_runtime.dialect.assistant("", [call]))
+    assert rendered.startswith("<|im_start|>assistant\n<tool_call>\n")
+    assert "None" not in rendered
 
 
 def test_missing_weights(tiny_qwen3_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from constrained_agent.decode.generate import generate
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.errors import BudgetError
+from constrained_agent.grammar.carriers import JSON
 from constrained_agent.grammar.sources import from_json_schema, load
 from constrained_agent.grammar.toolcalls import closed
 from constrained_agent.patch import parse
@@ -67,13 +68,18 @@ def kinds(tiny_runtime, tmp_path_factory):
         constraint = tiny_runtime.grammar_constraint(from_json_schema(schema, compact=True))
         return constraint, lambda done: jsonschema.validate(json.loads(decode(done.tokens)), schema)
 
-    def of_turn(choice):
+    def of_turn(choice, **options):
         def check(done):
             answer = tiny_runtime.reader(tools).read_ids(done.tokens, decode, special)
             assert not [fault for fault in answer.faults if fault.kind != "no_wrapper"]
             assert answer.calls or choice == "auto"
+            for call in answer.calls:
+                if call.name == "apply_patch":
+                    parse(call.arguments["patch"], lenient=False)
 
-        return tiny_runtime.turn_constraint("grammar", tools, choice, thinking=False).result(), check
+        return tiny_runtime.turn_constraint(
+            "grammar", tools, choice, thinking=False, **options
+        ).result(), check
 
     patch = tiny_runtime.grammar_constraint(load("apply_patch_strict"))
     return [
@@ -81,6 +87,9 @@ def kinds(tiny_runtime, tmp_path_factory):
         *(of_schema(dict(tool.parameters)) for tool in tools),
         *(of_schema(schema) for schema in SCHEMAS),
         *(of_turn(choice) for choice in ("auto", "required", *(tool.name for tool in tools))),
+        *(of_turn(choice, carrier=JSON) for choice in ("required", "apply_patch")),
+        of_turn("auto", parallel=True),
+        of_turn("apply_patch", parallel=True, carrier=JSON),
     ]
 
 

@@ -6,6 +6,7 @@ of a complete text is a prefix; what the checker offers can really be appended.
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 
 from constrained_agent.errors import MatcherError
 from constrained_agent.grammar import prefix, sources
+from constrained_agent.grammar.carriers import FREEFORM, JSON, Carrier
 from constrained_agent.grammar.matcher import EngineTokenizer, Matcher, byte_tokenizer
-from constrained_agent.grammar.patches import RULE, freeform_rules
+from constrained_agent.grammar.patches import RULE, carried_rules, freeform_rules
 from constrained_agent.grammar.sources import Grammar
 
 PATCH_GRAMMARS = ("apply_patch", "apply_patch_strict")
@@ -266,3 +268,89 @@ def test_embedded_patches_are_the_strict_language(text: str) -> None:
         part.consume(data)
         whole.consume(data)
         assert part.accepting == whole.accepting
+
+
+# --- patches in strings of JSON ---
+
+MAX_ADDED = 2
+ESCAPES = [
+    "\\",
+    '\\"',
+    '"',
+    "\\\\",
+    "\\n",
+    "\\t",
+    "\\/",
+    "\\u000a",
+    "\\u0000",
+    "\\u0009",
+    "\\u001f",
+    "\\u001F",
+    "\\u0041",
+]
+ESCAPES += [
+    "\\u00e9",
+    "\\ud83d\\ude00",
+    "\t",
+    "\n",
+    "\r",
+    "\0",
+    "\x7f",
+    "\u2028",
+    "u",
+    "n",
+    "\\n+x",
+    "\\n+\\n+",
+]
+
+
+def as_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+@cache
+def carried(carrier: Carrier) -> Grammar:
+    return Grammar(carrier.name, "lark", f"start: {RULE}\n{carried_rules(carrier, MAX_ADDED)}")
+
+
+@given(text=st.one_of(patches(), broken_patches()))
+@settings(max_examples=400, deadline=None)
+def test_patches_in_json_are_the_strict_ones_escaped(text: str) -> None:
+    """To the byte: what makes a text wrong raw makes it wrong escaped. NUL, which no patch may hold, is left out."""
+    text = text.removesuffix("\n").replace("\0", "")
+    data = text.encode()
+    assert llguidance_accepts(carried(JSON), as_json(text)) == llguidance_accepts(carried(FREEFORM), text)
+    taken = data[: compiled(carried(FREEFORM)).accepted_prefix(list(data))].decode("utf-8", "ignore")
+    in_json = compiled(carried(JSON)).accepted_prefix(list(as_json(text).encode()))
+    assert len(as_json(taken).encode()) <= in_json
+    if taken != text:  # some of the next character may have been taken: half an escape, half a character
+        assert in_json < len(as_json(text[: len(taken) + 1]).encode())
+
+
+@given(text=patches(), data=st.data())
+@settings(max_examples=400, deadline=None)
+def test_nothing_else_is_a_patch_in_json(text: str, data: Any) -> None:
+    escaped = as_json(text.removesuffix("\n"))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(escaped)))
+        end = min(len(escaped), at + data.draw(st.integers(0, 2)))
+        escaped = escaped[:at] + data.draw(st.sampled_from(ESCAPES)) + escaped[end:]
+    try:
+        raw = json.loads(f'"{escaped}"')
+        right = as_json(raw) == escaped and "\0" not in raw and llguidance_accepts(carried(FREEFORM), raw)
+    except (ValueError, UnicodeEncodeError):  # not JSON; half a surrogate pair
+        right = False
+    assert llguidance_accepts(carried(JSON), escaped) == right
+
+
+@pytest.mark.parametrize(
+    "char", [chr(n) for n in (*range(1, 0x20), 0x22, 0x2F, 0x5C, 0x7F, 0x85, 0x2028, 0xFEFF)]
+)
+def test_every_character_is_carried_in_lines_and_paths(char: str) -> None:
+    line = (
+        f"*** Begin Patch\n*** Update File: a\n@@ {char}b\n x{char}\n-{char}\n+{char}{char}y\n*** End Patch"
+    )
+    path = f"*** Begin Patch\n*** Delete File: a{char}b/{char}\n*** End Patch"
+    for text in (line, path):
+        assert llguidance_accepts(carried(JSON), as_json(text)) == llguidance_accepts(carried(FREEFORM), text)
+    assert llguidance_accepts(carried(JSON), as_json(line)) == (char != "\n")

@@ -6,6 +6,7 @@ through; no point is a dead end; a hunk can end where its old lines fix one plac
 
 from __future__ import annotations
 
+import json
 import os
 import random
 
@@ -13,6 +14,7 @@ import pytest
 
 from constrained_agent.errors import PatchError
 from constrained_agent.grammar import sources
+from constrained_agent.grammar.carriers import FREEFORM, JSON, Carrier
 from constrained_agent.grammar.located import offer as located_module
 from constrained_agent.grammar.located import ways
 from constrained_agent.grammar.located.newpaths import NewPaths
@@ -29,6 +31,8 @@ from tests.located_trees import NASTY, landed, spans
 N_WALKS = int(os.environ.get("LOCATED_WALKS", "40"))
 TOKENS = byte_tokenizer(["<|im_end|>", "</tool_call>"])
 STRICT = Matcher(TOKENS, sources.load("apply_patch_strict"))
+
+CARRIED = pytest.mark.parametrize("carrier", [FREEFORM, JSON], ids=lambda carrier: carrier.name)
 
 ENDINGS = ["\n", "\n", "\n", "\r\n"]
 
@@ -57,8 +61,10 @@ def as_bytes(rng: random.Random, lines: list[str]) -> bytes:
 class Tree:
     """Files, their located language and a matcher of it."""
 
-    def __init__(self, rng: random.Random, max_added_lines: int = 5) -> None:
-        names = ["a.py", "src/b.c", "ü x.md"][: rng.randint(0, 3)]
+    def __init__(self, rng: random.Random, max_added_lines: int = 5, carrier: Carrier = FREEFORM) -> None:
+        names = ["a.py", "src/b.c", "ü x.md", 'a"b', "a", "c\\n"]
+        names = names[:3] if rng.random() < 0.7 else names[3:]
+        del names[rng.randint(0, 3) :]
         self.files = {name: as_bytes(rng, random_lines(rng)) for name in names}
         offered = [OfferedFile(name, tuple(decode(data, name).texts)) for name, data in self.files.items()]
         self.located: LocatedPatches = locate(
@@ -66,6 +72,7 @@ class Tree:
                 offered, NewPaths(frozenset(self.files), frozenset(["src"])), renames=rng.random() < 0.7
             ),
             max_added_lines=max_added_lines,
+            carrier=carrier,
         )
         self.matcher = Matcher(TOKENS, grammar(self.located))
 
@@ -73,8 +80,20 @@ class Tree:
         return plan(patch_format.parse(text, lenient=False).patch, self.files.get)
 
 
+def accepts(matcher: Matcher, data: bytes) -> bool:
+    matcher = matcher.fresh()
+    if matcher.accepted_prefix(list(data)) < len(data):
+        return False
+    matcher.consume(list(data))
+    return matcher.accepting
+
+
 def walk(rng: random.Random, matcher: Matcher, located: LocatedPatches) -> tuple[bytes, Progress]:
-    """Write a patch byte by byte: now at random, now towards an end, as long as it stays consistent."""
+    """Write a patch byte by byte: now at random, now towards an end, as long as it stays consistent.
+
+    Returns:
+        It as it is carried.
+    """
     progress = Progress(located)
     text = b""
     matcher = matcher.fresh()
@@ -83,7 +102,7 @@ def walk(rng: random.Random, matcher: Matcher, located: LocatedPatches) -> tuple
         bits = matcher.bitmask()
         allowed = [b for b in range(256) if bits[b // 32] >> (b % 32) & 1]
         assert allowed, f"dead end after {text!r}"
-        preferred = [b for b in allowed if b in b"\n -+*@" or rng.random() < 0.02] or allowed
+        preferred = [b for b in allowed if b in b"\n\\ -+*@" or rng.random() < 0.02] or allowed
         if len(text) > 400 or (len(progress.line) > 12 and rng.random() < 0.5):
             way = ways.shortest(progress)
             assert way, text
@@ -91,22 +110,25 @@ def walk(rng: random.Random, matcher: Matcher, located: LocatedPatches) -> tuple
         else:
             step = bytes([rng.choice(preferred if rng.random() < 0.8 else allowed)])
         ahead = progress.advanced(step)
-        if ways.shortest(ahead) is None:  # a new path for the second time
-            assert not ahead.consistent, (text, step)
+        if ways.shortest(ahead) is None:  # a new path for the second time, or below another one
+            name = ahead.line.partition(b": ")[2].decode().lower()
+            made = tuple(path.lower() for path in ahead.made)
+            assert not ahead.consistent or name.startswith(made), (text, step)
             continue
         matcher.consume(list(step))
         progress, text = ahead, text + step
     return text, progress
 
 
+@CARRIED
 @pytest.mark.parametrize("seed", range(N_WALKS))
-def test_what_is_finished_applies_where_it_was_meant(seed: int) -> None:
+def test_what_is_finished_applies_where_it_was_meant(seed: int, carrier: Carrier) -> None:
     rng = random.Random(seed)
-    tree = Tree(rng)
+    tree = Tree(rng, carrier=carrier)
     data, progress = walk(rng, tree.matcher, tree.located)
-    text = data.decode()
+    text = json.loads(b'"%b"' % data) if carrier is JSON else data.decode()
     strict = STRICT.fresh()
-    assert strict.accepted_prefix(list(data)) == len(data)
+    assert strict.accepted_prefix(list(text.encode())) == len(text.encode())
     try:
         planned = tree.plan(text)
     except PatchError as error:
@@ -116,10 +138,11 @@ def test_what_is_finished_applies_where_it_was_meant(seed: int) -> None:
     assert landed(planned, text, tree.files) == list(progress.landed())
 
 
+@CARRIED
 @pytest.mark.parametrize("seed", range(N_WALKS))
-def test_every_point_has_a_way_to_the_end(seed: int) -> None:
+def test_every_point_has_a_way_to_the_end(seed: int, carrier: Carrier) -> None:
     rng = random.Random(10_000 + seed)
-    tree = Tree(rng)
+    tree = Tree(rng, carrier=carrier)
     data, _ = walk(rng, tree.matcher, tree.located)
     matcher, progress = tree.matcher.fresh(), Progress(tree.located)
     for byte in data:
@@ -212,3 +235,27 @@ def test_windows_of_large_files_name_places_of_the_whole_file(
                 raise
             continue
         assert spans("big.py", data.decode(), tree.files) == list(progress.landed())
+
+
+@pytest.mark.parametrize("seed", range(N_WALKS))
+def test_a_patch_in_json_is_located_exactly_if_the_raw_one_is(seed: int) -> None:
+    rng = random.Random(50_000 + seed)
+    tree = Tree(rng)
+    offered = [OfferedFile(name, tuple(decode(data, name).texts)) for name, data in tree.files.items()]
+    new_paths, renames = tree.located.new_paths, tree.located.renames
+    located = locate(Editable(offered, new_paths, renames), max_added_lines=5, carrier=JSON)
+    in_json = Matcher(TOKENS, grammar(located))
+    for _ in range(3):
+        data, progress = walk(rng, tree.matcher, tree.located)
+        text = data.decode()
+        for _ in range(10):
+            assert accepts(in_json, JSON.carried(text)) == accepts(tree.matcher, text.encode()), text
+            lines = text.split("\n")
+            at, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+            lines[at] = rng.choice(
+                [lines[other], lines[at] + rng.choice('\\"\t\rnu'), lines[at][1:], f"-{rng.choice(NASTY)}"]
+            )
+            text = "\n".join(lines)
+        whole = Progress(located).advanced(JSON.carried(data.decode()))
+        assert whole.done
+        assert whole.landed() == progress.landed()

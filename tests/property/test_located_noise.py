@@ -1,7 +1,8 @@
 """Located patches under noise: whatever a model prefers, what comes out fits its files, each hunk at one place.
 
-The tiny Qwen3 is drowned in noise, as in `test_noise.py`, over files that are hard to speak of. Long version (half an
-hour): `LOCATED_NOISE=2000 pytest -s tests/property/test_located_noise.py`.
+The tiny Qwen3 is drowned in noise, as in `test_noise.py`, over files that are hard to speak of: as a text that is a raw
+patch, and as a call that carries one in JSON. Long version (half an hour each):
+`LOCATED_NOISE=2000 pytest -s tests/property/test_located_noise.py`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ import pytest
 from constrained_agent.decode.generate import generate
 from constrained_agent.decode.sampling import Sampling
 from constrained_agent.errors import PatchError
+from constrained_agent.grammar.carriers import FREEFORM, JSON, Carrier
 from constrained_agent.grammar.located.newpaths import NewPaths
 from constrained_agent.grammar.located.offer import Editable, LocatedPatches, OfferedFile, locate
 from constrained_agent.grammar.located.progress import Progress
+from constrained_agent.messages import ToolSpec
 from constrained_agent.patch import parse, plan
 from constrained_agent.patch.textfile import decode
 from tests.fakes import NoisyModel
 from tests.located_trees import NASTY, landed
 
-N_FINISHED = int(os.environ.get("LOCATED_NOISE", "20"))
+N_FINISHED = {name: int(os.environ.get("LOCATED_NOISE", n)) for name, n in (("freeform", 20), ("json", 50))}
 SHORTEST, LONGEST = 60, 400
 MAX_ADDED_LINES = 20
 
@@ -92,6 +95,13 @@ FILES: Mapping[str, bytes] = {
 
 # What moves a patch on; out of nothing but noise come names and added lines without end.
 STRUCTURE = ["Update", "@@", " ", "-", "+", "\n", "+x\n", "***"]
+TOOL = ToolSpec(
+    "apply_patch",
+    "",
+    {"type": "object", "properties": {"patch": {"type": "string"}}, "required": ["patch"]},
+    "write",
+    freeform=True,
+)
 
 
 class Case(NamedTuple):
@@ -101,32 +111,54 @@ class Case(NamedTuple):
     located: LocatedPatches
     constraint: object
 
+    def patch(self, runtime, tokens: list[int]) -> str:
+        """The raw patch that was written."""
+        if self.located.carrier is FREEFORM:
+            return runtime.tokenizer.decode(tokens)
+        answer = runtime.reader([TOOL]).read_ids(tokens, runtime.tokenizer.decode, runtime.tokenizer.special)
+        assert not answer.faults
+        (call,) = answer.calls
+        return call.arguments["patch"]
 
-@pytest.fixture(scope="module")
-def cases(tiny_runtime) -> list[Case]:
+
+@pytest.fixture(scope="module", params=[FREEFORM, JSON], ids=lambda carrier: carrier.name)
+def cases(request, tiny_runtime) -> list[Case]:
     """One for each file: it alone, or beside another one."""
-    return [case(tiny_runtime, i) for i in range(len(FILES))]
+    return [case(tiny_runtime, i, request.param) for i in range(len(FILES))]
 
 
-def case(runtime, i: int) -> Case:
+def case(runtime, i: int, carrier: Carrier) -> Case:
     names = list(FILES)
     chosen = [names[i]] if i % 2 else [names[(i + 7) % len(names)], names[i]]
-    offered = [OfferedFile(name, tuple(decode(FILES[name], name).texts)) for name in chosen]
+    offered = tuple(OfferedFile(name, tuple(decode(FILES[name], name).texts)) for name in chosen)
     editable = Editable(
         offered, NewPaths(frozenset(FILES), frozenset(["crlf", "nastier"])), renames=i % 3 > 0
     )
-    located = locate(editable, max_added_lines=MAX_ADDED_LINES, can_spell=runtime.tokenizer.can_spell)
-    constraint = runtime.patch_constraint(editable, MAX_ADDED_LINES).result()
+    can_spell = runtime.tokenizer.can_spell
+    located = locate(editable, max_added_lines=MAX_ADDED_LINES, can_spell=can_spell, carrier=carrier)
+    if carrier is FREEFORM:
+        constraint = runtime.patch_constraint(editable, MAX_ADDED_LINES).result()
+    else:
+        constraint = runtime.turn_constraint(
+            "located",
+            [TOOL],
+            "apply_patch",
+            thinking=False,
+            max_added_lines=MAX_ADDED_LINES,
+            editable=editable,
+            carrier=carrier,
+        ).result()
     return Case({name: FILES[name] for name in chosen}, located, constraint)
 
 
 def generated(runtime, cases: list[Case]) -> Iterator[tuple[Case, str, str]]:
     """Patches with why they ended, for each case in turn; every one is whole and keeps to its limit."""
     tokenizer = runtime.tokenizer
-    structure = {token for text in STRUCTURE for token in tokenizer.encode_plain(text)}
+    carrier = cases[0].located.carrier
+    structure = {token for text in STRUCTURE for token in tokenizer.encode_plain(carrier.spell(text))}
     prompt = [*runtime.dialect.user("work"), *runtime.dialect.open_answer(thinking=False)]
     rng = random.Random(6)
-    for seed in range(N_FINISHED):
+    for seed in range(N_FINISHED[carrier.name]):
         case = cases[seed % len(cases)]
         limit = min(rng.randint(SHORTEST, LONGEST) for _ in range(2))
         model = NoisyModel(runtime.session, structure, seed, share=rng.choice([0.5, 0.8, 0.95]))
@@ -138,18 +170,17 @@ def generated(runtime, cases: list[Case]) -> Iterator[tuple[Case, str, str]]:
             max_tokens=limit,
             blank_ids=tokenizer.blank_ids,
         )
-        text = tokenizer.decode(done.tokens)
-        assert done.complete, (seed, done.stop_reason, text)
-        assert len(done.tokens) <= limit, (seed, text)
-        yield case, text, done.stop_reason
+        assert done.complete, (seed, done.stop_reason, tokenizer.decode(done.tokens))
+        assert len(done.tokens) <= limit, (seed, tokenizer.decode(done.tokens))
+        yield case, case.patch(runtime, done.tokens), done.stop_reason
 
 
 def test_finished_patches_fit_their_files_where_they_were_meant(tiny_runtime, cases):
-    counts = Counter()
+    counts, n_finished = Counter(), N_FINISHED[cases[0].located.carrier.name]
     for case, text, stop_reason in generated(tiny_runtime, cases):
         counts[stop_reason] += 1
         patch = parse(text, lenient=False).patch
-        progress = Progress(case.located).advanced(text.encode())
+        progress = Progress(case.located).advanced(case.located.carrier.carried(text))
         assert progress.done, text
         try:
             planned = plan(patch, case.files.get)
@@ -164,9 +195,9 @@ def test_finished_patches_fit_their_files_where_they_were_meant(tiny_runtime, ca
         counts["has hunks"] += bool(places)
         counts["hunks"] += len(places)
     print(dict(counts))
-    assert counts["applies"] + counts["changes nothing"] == N_FINISHED
-    assert counts["changes nothing"] <= 0.1 * N_FINISHED
-    assert counts["has hunks"] >= 0.6 * N_FINISHED
-    assert counts["hunks"] >= N_FINISHED
-    assert counts["complete"] >= 0.2 * N_FINISHED
-    assert counts["closed_by_budget"] >= 0.1 * N_FINISHED
+    assert counts["applies"] + counts["changes nothing"] == n_finished
+    assert counts["changes nothing"] <= 0.1 * n_finished
+    assert counts["has hunks"] >= 0.6 * n_finished
+    assert counts["hunks"] >= n_finished
+    assert counts["complete"] >= 0.2 * n_finished
+    assert counts["closed_by_budget"] >= 0.1 * n_finished

@@ -1,15 +1,19 @@
 """The grammar of a turn: what it lets through, what it refuses, and that all of it reads back."""
 
 import json
+import re
 
 import pytest
 
 from constrained_agent.errors import GrammarError, MatcherError, UserError
 from constrained_agent.grammar import patches
 from constrained_agent.grammar.answers import AnswerReader
+from constrained_agent.grammar.carriers import FREEFORM, JSON
+from constrained_agent.grammar.located.newpaths import NewPaths
+from constrained_agent.grammar.located.offer import Editable, OfferedFile, locate
 from constrained_agent.grammar.matcher import Matcher, byte_tokenizer
 from constrained_agent.grammar.sources import Grammar
-from constrained_agent.grammar.toolcalls import Markers, closed, compile_turn, turn_grammar
+from constrained_agent.grammar.toolcalls import MAX_CALLS, Markers, closed, compile_turn, turn_grammar
 from constrained_agent.messages import ToolSpec
 
 SPECIALS = ["<tool_call>", "</tool_call>", "<think>", "</think>"]
@@ -266,3 +270,186 @@ class TestAddedLines:
     def test_the_longest_run(self):
         assert patches.longest_added_run("+a\n+b\n x\n+c\n") == 2
         assert patches.longest_added_run("") == 0
+
+
+# --- patches in JSON, and several calls in one answer ---
+
+JSON_CALL = (
+    f"<tool_call>\n{json.dumps({'name': 'apply_patch', 'arguments': {'patch': PATCH_TEXT}})}\n</tool_call>"
+)
+FILE = OfferedFile("a.py", ("x </tool_call> <|im_end|>", 'z "q" \\', "\t"))
+
+
+def located(carrier):
+    return locate(Editable((FILE,), NewPaths(frozenset(["a.py"]))), carrier=carrier)
+
+
+def marked(text, tokens):
+    """Bytes, with the markers that stand alone on their lines as special ids where they are tokens."""
+    parts = re.split(r"(?m)^(</?tool_call>)$", text) if tokens else [text]
+    return [
+        token
+        for part in parts
+        for token in ([256 + SPECIALS.index(part)] if tokens and part in SPECIALS else part.encode())
+    ]
+
+
+def read(text, tokens):
+    """What the answer says, by the reader of the dialect."""
+    reader = AnswerReader(TOOLS, Markers(tokens))
+    special = {name: 256 + i for i, name in enumerate(SPECIALS)} if tokens else {}
+    return reader.read_ids(marked(text, tokens), decode, special.get)
+
+
+@pytest.fixture(scope="module")
+def of_turn():
+    """`of_turn(text, ...)`: (complete, prefix or refused; the calls that complete it). Compiles each turn once."""
+    compiled = {}
+
+    def of(text, choice="auto", *, tokens=True, carrier=JSON, parallel=False, held=False):
+        key = (choice, tokens, carrier, parallel, held)
+        if key not in compiled:
+            compiled[key] = compile_turn(
+                TOKENS if tokens else TEXT,
+                TOOLS,
+                choice,
+                Markers(tokens),
+                carrier=carrier,
+                parallel=parallel,
+                located=located(carrier) if held else None,
+            )
+        matcher = compiled[key].fresh()
+        ids = marked(text, tokens)
+        if matcher.accepted_prefix(ids) < len(ids):
+            return "refused"
+        matcher.consume(ids)
+        end = matcher.closing()
+        assert end is not None
+        matcher.consume(end)
+        assert matcher.accepting
+        return "prefix" if end else "complete"
+
+    return of
+
+
+@pytest.mark.parametrize("tokens", [True, False], ids=["marker tokens", "marker text"])
+@pytest.mark.parametrize("held", [True, False], ids=["located", "grammar"])
+class TestPatchesInJson:
+    @pytest.mark.parametrize("choice", ["auto", "required", "apply_patch"])
+    def test_one_is_taken_and_the_raw_one_is_not(self, of_turn, tokens, held, choice):
+        assert of_turn(JSON_CALL, choice, tokens=tokens, held=held) == "complete"
+        assert of_turn(PATCH_CALL, choice, tokens=tokens, held=held) == "refused"
+        assert of_turn(JSON_CALL, choice, tokens=tokens, held=held, carrier=FREEFORM) == "refused"
+
+    def test_other_tools_stay(self, of_turn, tokens, held):
+        assert of_turn(READ_CALL, tokens=tokens, held=held) == "complete"
+        assert of_turn("Words.", tokens=tokens, held=held) == "complete"
+
+    def test_every_beginning_has_an_end(self, of_turn, tokens, held):
+        """Half an escape among them."""
+        patch = PATCH_TEXT.replace("+y", '+y "\\\\" \t\x01')
+        text = JSON_CALL.replace(json.dumps(PATCH_TEXT), json.dumps(patch))
+        assert of_turn(text, tokens=tokens, held=held) == "complete"
+        step = 1 if held else 13  # without files, an end is searched for each time
+        for end in range(len("<tool_call>\n"), len(text) - len("</tool_call>") + 1, step):
+            assert of_turn(text[:end], tokens=tokens, held=held) == "prefix", text[:end]
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("*** Begin", "*** begin"),
+            (r"\n-x </tool_call> <|im_end|>\n+y", r"\n x </tool_call> <|im_end|>"),  # changes nothing
+            ("+y", "+y\\u0000"),
+            ("+y", "+y\\u000az"),
+            ("+y", "+\\u0079"),
+            ("+y", "+\n"),
+            ("+y", "+\t"),
+            ("a.py", "../a.py"),
+            ("*** End Patch", "*** End Patch\\n"),
+            ('"patch"', '"input"'),
+            ('"}}', '", "more": 1}}'),
+        ],
+    )
+    def test_malformed_ones_cannot_be_written(self, of_turn, tokens, held, old, new):
+        assert old in JSON_CALL
+        assert of_turn(JSON_CALL.replace(old, new), tokens=tokens, held=held) == "refused"
+
+    def test_it_reads_back(self, tokens, held):
+        answer = read(f"Look:\n{JSON_CALL}", tokens)
+        assert not answer.faults
+        assert [(call.name, call.arguments) for call in answer.calls] == [
+            ("apply_patch", {"patch": PATCH_TEXT})
+        ]
+        assert answer.text == "Look:"
+
+
+@pytest.mark.parametrize("tokens", [True, False], ids=["marker tokens", "marker text"])
+@pytest.mark.parametrize(
+    ("carrier", "patch"), [(FREEFORM, PATCH_CALL), (JSON, JSON_CALL)], ids=["freeform", "json"]
+)
+class TestSeveralCalls:
+    def test_they_are_taken_only_where_they_are_asked_for(self, of_turn, tokens, carrier, patch):
+        text = f"Look:\n{READ_CALL}\n{patch}\n{READ_CALL}"
+        assert of_turn(text, tokens=tokens, carrier=carrier, parallel=True) == "complete"
+        assert of_turn(text, tokens=tokens, carrier=carrier) == "refused"
+        assert [call.name for call in read(text, tokens).calls] == ["read_file", "apply_patch", "read_file"]
+        assert not read(text, tokens).faults
+        assert read(text, tokens).text == "Look:"
+
+    @pytest.mark.parametrize("choice", ["auto", "required", "read_file"])
+    def test_one_is_enough_and_there_is_an_end(self, of_turn, tokens, carrier, patch, choice):
+        def state(n):
+            text = "\n".join([READ_CALL] * n)
+            return of_turn(text, choice, tokens=tokens, carrier=carrier, parallel=True)
+
+        assert state(1) == state(MAX_CALLS) == "complete"
+        assert state(MAX_CALLS + 1) == "refused"
+        assert (
+            of_turn(f"{READ_CALL}\nmore", choice, tokens=tokens, carrier=carrier, parallel=True) == "refused"
+        )
+        text = f"{READ_CALL}\n<tool_call>\n"
+        assert of_turn(text, choice, tokens=tokens, carrier=carrier, parallel=True) == "prefix"
+
+    def test_a_named_tool_is_the_only_one(self, of_turn, tokens, carrier, patch):
+        text = f"{patch}\n{patch}"
+        assert of_turn(text, "apply_patch", tokens=tokens, carrier=carrier, parallel=True) == "complete"
+        text = f"{patch}\n{READ_CALL}"
+        assert of_turn(text, "apply_patch", tokens=tokens, carrier=carrier, parallel=True) == "refused"
+
+    def test_of_located_patches_there_is_one(self, of_turn, tokens, carrier, patch):
+        """After it the lines of files are no longer those that the grammar knows."""
+
+        def state(*calls, choice="auto"):
+            text = "\n".join(calls)
+            return of_turn(text, choice, tokens=tokens, carrier=carrier, parallel=True, held=True)
+
+        assert state(patch) == state(patch, choice="apply_patch") == "complete"
+        assert state(READ_CALL, patch, READ_CALL) == "complete"
+        assert state(patch, patch) == state(patch, READ_CALL, patch) == "refused"
+        assert state(patch, patch, choice="apply_patch") == "refused"
+        assert state(patch, *[READ_CALL] * (MAX_CALLS - 1)) == "complete"
+        assert state(patch, *[READ_CALL] * MAX_CALLS) == "refused"
+        assert state(*[READ_CALL] * (MAX_CALLS - 1), patch) == "complete"
+        assert state(READ_CALL, patch, "<tool_call>\n") == "prefix"
+        assert state(READ_CALL, patch.replace("-x", "-y")) == "refused"
+
+    def test_the_end_is_known_within_each(self, of_turn, tokens, carrier, patch):
+        text = f"{READ_CALL}\n{patch}\n{READ_CALL}"
+        for held in (True, False):
+            for end in range(len(READ_CALL), len(text) - len("</tool_call>"), 7 if held else 31):
+                cut = text[:end]
+                if tokens and re.search(r"</?[a-z_]*$", cut):
+                    continue  # half a marker that is a token
+                state = of_turn(cut, "required", tokens=tokens, carrier=carrier, parallel=True, held=held)
+                assert state == ("complete" if cut.endswith("\n</tool_call>") else "prefix"), cut
+
+
+def test_located_patches_are_carried_in_one_way():
+    with pytest.raises(ValueError, match="located as json, and to be carried as freeform"):
+        compile_turn(TOKENS, TOOLS, "auto", Markers(True), located=located(JSON))
+
+
+def test_without_parallel_calls_the_grammar_is_as_it_was():
+    given = turn_grammar(TOOLS, "auto", Markers(True)).text
+    assert "one_call" not in given
+    assert given == turn_grammar(TOOLS, "auto", Markers(True), carrier=FREEFORM, one_patch=True).text

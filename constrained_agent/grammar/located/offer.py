@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from constrained_agent.grammar import patches
+from constrained_agent.grammar.carriers import FREEFORM, Carrier
 from constrained_agent.grammar.located import automaton
 from constrained_agent.grammar.located.automaton import LineAutomaton
 from constrained_agent.grammar.located.newpaths import NewPaths
@@ -41,7 +42,8 @@ _MARGIN = 3
 _MAX_ONWARD = 400
 """Lines down the file that are taken along to make a run unique that starts in what was read."""
 
-_UNDECODABLE = re.compile("[\ud800-\udfff]")
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""Characters that stand for bytes that are no UTF-8, and NUL, which no patch may hold."""
 
 CanSpell = Callable[[str], bool]
 """Whether the tokenizer has ids for a text."""
@@ -83,6 +85,7 @@ class LocatedFile:
 
     path: str
     automaton: LineAutomaton
+    carrier: Carrier = FREEFORM
 
     @cached_property
     def number_of(self) -> Mapping[str, int]:
@@ -91,8 +94,8 @@ class LocatedFile:
 
     @cached_property
     def data(self) -> Sequence[bytes]:
-        """Each line's text as bytes."""
-        return [text.encode("utf-8", "surrogatepass") for text in self.automaton.texts]
+        """Each line's text and its end as a patch carries them, as bytes."""
+        return [self.carrier.carried(f"{text}\n") for text in self.automaton.texts]
 
     @cached_property
     def to_end(self) -> Sequence[int]:
@@ -103,14 +106,14 @@ class LocatedFile:
         for number in reversed(_in_order(states)):
             state = states[number]
             if state.end is None and not state.at_end:
-                least[number] = min(len(self.data[line]) + 2 + least[to] for line, to in state.next.items())
+                least[number] = min(len(self.data[line]) + 1 + least[to] for line, to in state.next.items())
         return least
 
     @cached_property
     def onward(self) -> Sequence[Sequence[tuple[int, int, int]]]:
         """For each state what follows it, the shortest way to an end first: bytes to there, line number, state."""
         return [
-            sorted((len(self.data[line]) + 2 + self.to_end[to], line, to) for line, to in state.next.items())
+            sorted((len(self.data[line]) + 1 + self.to_end[to], line, to) for line, to in state.next.items())
             for state in self.automaton.states
         ]
 
@@ -124,12 +127,14 @@ class LocatedPatches:
         new_paths: names of files that may be added.
         max_added_lines: `+` lines of a hunk or a new file.
         renames: whether files may be moved.
+        carrier: how the patches are spelled.
     """
 
     files: tuple[LocatedFile, ...]
     new_paths: NewPaths
     max_added_lines: int
     renames: bool = True
+    carrier: Carrier = FREEFORM
 
     @cached_property
     def file_of(self) -> Mapping[str, int]:
@@ -142,12 +147,14 @@ def locate(
     *,
     max_added_lines: int = patches.MAX_ADDED_LINES,
     can_spell: CanSpell | None = None,
+    carrier: Carrier = FREEFORM,
 ) -> LocatedPatches:
     """Build the automata of the files on offer.
 
     Args:
         max_added_lines: `+` lines of a hunk or a new file, at most `MAX_ADDED_LINES`.
         can_spell: all texts can be spelled if left out.
+        carrier: how the patches are spelled.
 
     Cost: about 3 microseconds a line of the files.
     """
@@ -156,23 +163,35 @@ def locate(
     n_states = MAX_STATES
     files: list[LocatedFile] = []
     for file, near in reversed(_offered(editable)):
-        if can_spell is None or can_spell(file.path):
-            files.append(located_file(file.path, file.lines, near, max(n_states, 2), can_spell))
+        if can_spell is None or can_spell(carrier.spell(file.path)):
+            files.append(located_file(file.path, file.lines, near, max(n_states, 2), can_spell, carrier))
             n_states -= len(files[-1].automaton.states)
-    return LocatedPatches(tuple(reversed(files)), editable.new_paths, max_added_lines, editable.renames)
+    files.reverse()
+    return LocatedPatches(tuple(files), editable.new_paths, max_added_lines, editable.renames, carrier)
 
 
 def located_file(
-    path: str, lines: Sequence[str], near: Iterable[int], max_states: int, can_spell: CanSpell | None = None
+    path: str,
+    lines: Sequence[str],
+    near: Iterable[int],
+    max_states: int,
+    can_spell: CanSpell | None = None,
+    carrier: Carrier = FREEFORM,
 ) -> LocatedFile:
     """A file with the runs of those of its lines (0-based) that are near and can stand in a patch."""
-    spoken = [i for i in near if _can_stand(lines[i], can_spell)]
+
+    def can_stand(line: str) -> bool:
+        if len(line) > MAX_LINE_CHARS or _NO_TEXT.search(line):
+            return False
+        return can_spell is None or can_spell(carrier.spell(line))
+
+    spoken = [i for i in near if can_stand(lines[i])]
     made = automaton.build(lines, spoken, max_states)
     last = len(lines) - 1
-    if not made.states and last >= 0 and _can_stand(lines[last], can_spell):
+    if not made.states and last >= 0 and can_stand(lines[last]):
         # Nothing near is unique; the last lines can still be told from the others, by what follows them.
         made = automaton.build(lines, [*spoken, last], max_states)
-    return LocatedFile(path, made)
+    return LocatedFile(path, made, carrier)
 
 
 def left_out(editable: Editable) -> tuple[str, ...]:
@@ -217,12 +236,6 @@ def _near(file: OfferedFile, n_lines: int) -> list[int]:
                 break
             found.add(line)
     return sorted(found)
-
-
-def _can_stand(line: str, can_spell: CanSpell | None) -> bool:
-    if len(line) > MAX_LINE_CHARS or _UNDECODABLE.search(line):
-        return False
-    return can_spell is None or can_spell(line)
 
 
 def _in_order(states: Sequence[automaton.State]) -> list[int]:

@@ -27,7 +27,7 @@ SPECIAL = b"\xff"
 _MAX_WARMED = 4
 """Files, the ones read last: 1 to 20 ms each."""
 
-_BEGIN = b"*** Begin Patch\n"
+_BEGIN = "*** Begin Patch\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Frame:
 
     Attributes:
         before: what comes before a patch, and nowhere else.
-        after: what must follow it up to the end of the text.
+        after: the fewest bytes that may follow it up to the end of the text.
     """
 
     before: bytes = b""
@@ -62,7 +62,7 @@ class PlacingMatcher(ClosableMatcher):
 
         Args:
             grammar: holds the rules of `located` (`rules.written`).
-            ends_of: the same with the strict patch language in its place.
+            ends_of: the same with the strict patch language, carried as in `located`, in its place.
             frame: what stands around a patch; nothing if it is the whole text.
 
         Raises:
@@ -109,7 +109,8 @@ class PlacingMatcher(ClosableMatcher):
         where any line of the file may follow."""
         self.closing()
         for file in self._located.files[-_MAX_WARMED:]:
-            text = self._frame.before + _BEGIN + f"*** Update File: {file.path}\n@@\n-".encode()
+            opening = f"{_BEGIN}*** Update File: {file.path}\n@@\n-"
+            text = self._frame.before + self._located.carrier.carried(opening)
             tokens = self._as_tokens(self._as_path(text))
             there = self.fresh()
             if tokens is None:
@@ -167,7 +168,7 @@ class PlacingMatcher(ClosableMatcher):
     def _with_located_patch(self, way: Path) -> Path:
         """A way through a strict patch, led through a located one."""
         text = bytes(min(step, SPECIAL[0]) for step in way)
-        if (start := text.find(_BEGIN)) < 0:
+        if (start := text.find(self._located.carrier.carried(_BEGIN))) < 0:
             return way
         end = text.index(END, start) + len(END)
         patch = ways.shortest(Progress(self._located))
@@ -191,6 +192,6 @@ def compile_patch(tokenizer: EngineTokenizer, located: LocatedPatches) -> Placin
     Raises:
         GrammarError: it does not compile.
     """
-    rules = patches.freeform_rules(located.max_added_lines)
+    rules = patches.carried_rules(located.carrier, located.max_added_lines)
     strict = Grammar("patch", "lark", f"start: {patches.RULE}\n{rules}")
     return PlacingMatcher(tokenizer, grammar(located), located, ends_of=strict)

@@ -84,7 +84,7 @@ class Progress:
     Attributes:
         located: the language.
         place: where its last whole line has led to.
-        line: bytes of the line that is not whole yet.
+        line: bytes of the line that is not whole yet, as they are carried; behind the patch, all that has followed.
         named: numbers of the files that sections have named.
         made: paths that are new.
         copied: the last whole line was one of the file.
@@ -122,18 +122,19 @@ class Progress:
         )
 
     def advanced(self, data: bytes) -> Progress:
-        """The progress after more bytes of the text.
+        """The progress after more bytes of the text, as the language carries it.
 
         Raises:
             MatcherError: they are not of this language.
         """
-        *whole, rest = (self.line + data).split(b"\n")
-        progress = self
-        for line in whole:
-            if not progress.ended:
-                copied = line.startswith((b" ", b"-"))
-                progress = replace(progress._after(line.decode("utf-8")), copied=copied)
-        return replace(progress, line=rest)
+        progress, data, start = self, self.line + data, 0
+        if not self.ended:
+            for line, end in self.located.carrier.lines(data):
+                after = progress._after(self.located.carrier.read(line))
+                progress, start = replace(after, copied=line.startswith((b" ", b"-"))), end
+                if progress.ended:
+                    break
+        return replace(progress, line=data[start:])
 
     def state_of(self, hunk: InHunk) -> State:
         """The automaton's state that a hunk has come to."""

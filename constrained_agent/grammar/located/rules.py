@@ -38,6 +38,7 @@ _LEAVE = f"bit_and({(1 << 64) - (1 << _FIRST_NEW):#x})"
 
 _TO_SECTION = f'"*** " section::{_LEAVE}'
 _LF = "\n"
+_ADDED_LINE = r"\+[^\n\x00]*\n"
 
 
 @lru_cache(maxsize=8)  # by identity: the same languages are asked for again and again
@@ -66,26 +67,27 @@ class _Writer:
 
     def rules(self) -> Iterator[str]:
         sections = list(self._sections())
-        yield _rule(patches.RULE, ['"*** Begin Patch\\n*** " first_section::0'])
+        yield _rule(patches.RULE, [f"{self._literal(f'*** Begin Patch{_LF}*** ')} first_section::0"])
         yield _rule("first_section::_", sections)
         yield _rule("section::_", ['"End Patch"', *sections])
         yield _rule("after_delete::_", [_TO_SECTION])
         yield _rule("added_lines::_", [self._added("added_lines"), _TO_SECTION])
-        yield "ADDED: /\\+[^\\n\\x00]*\\n/"
+        yield f"ADDED: /{self._located.carrier.pattern(_ADDED_LINE)}/"
         yield from self._located.new_paths.rules("NEW")
         for i, file in enumerate(self._located.files):
             yield from self._file(i, file.automaton)
         for text, name in self._terminals.items():
-            yield _rule(name, [_literal(text + "\n")])
+            yield _rule(name, [self._literal(f"{text}\n")])
 
     def _sections(self) -> Iterator[str]:
-        yield f'"Add File: " NEW "\\n" added_lines::incr({_NEW_FILES}) %if lt({_NEW_FILES}, {MAX_NEW_FILES})'
+        room = f"%if lt({_NEW_FILES}, {MAX_NEW_FILES})"
+        yield f'"Add File: " NEW {self._literal(_LF)} added_lines::incr({_NEW_FILES}) {room}'
         for i, file in enumerate(self._located.files):
             bit = _FIRST_FILE + i
             once = f"set_bit({bit}) %if bit_clear({bit})"
             if self._located.renames or file.automaton.states:
-                yield f"{_literal(f'Update File: {file.path}{_LF}')} f{i}::{once}"
-            yield f"{_literal(f'Delete File: {file.path}{_LF}')} after_delete::{once}"
+                yield f"{self._literal(f'Update File: {file.path}{_LF}')} f{i}::{once}"
+            yield f"{self._literal(f'Delete File: {file.path}{_LF}')} after_delete::{once}"
 
     def _added(self, after: str) -> str:
         return f"ADDED {after}::incr({_ADDED}) %if lt({_ADDED}, {self._located.max_added_lines})"
@@ -93,10 +95,11 @@ class _Writer:
     def _file(self, i: int, lines: LineAutomaton) -> Iterator[str]:
         hunks = []
         if lines.states:
-            hunks = [f'"@@\\n" f{i}s{ROOT}::_', *self._lines(i, ROOT, lines.states[ROOT], lines)]
+            first = f"{self._literal(f'@@{_LF}')} f{i}s{ROOT}::_"
+            hunks = [first, *self._lines(i, ROOT, lines.states[ROOT], lines)]
         if self._located.renames:
             yield _rule(f"f{i}moved::_", [_TO_SECTION, *hunks])
-            yield _rule(f"f{i}::_", [f'"*** Move to: " NEW "\\n" f{i}moved::_', *hunks])
+            yield _rule(f"f{i}::_", [f'"*** Move to: " NEW {self._literal(_LF)} f{i}moved::_', *hunks])
         elif hunks:
             yield _rule(f"f{i}::_", hunks)
         for number, state in enumerate(lines.states):
@@ -105,10 +108,11 @@ class _Writer:
             if state.next:
                 yield _rule(f"f{i}o{number}::_", self._old_lines(i, state, lines))
             if _may_go_on(state, lines):
-                yield _rule(f"f{i}n{number}::_", [f'"\\n" f{i}s{ROOT}::bit_or({state.end})'])
+                yield _rule(f"f{i}n{number}::_", [f"{self._literal(_LF)} f{i}s{ROOT}::bit_or({state.end})"])
         if any(state.at_end and state.end is not None for state in lines.states):
             sections = ['"End Patch"', *self._sections()]
-            yield _rule(f"f{i}last::_", ['"End of File\\n*** " section::_', *sections])
+            end_of_file = self._literal(f"End of File{_LF}*** ")
+            yield _rule(f"f{i}last::_", [f"{end_of_file} section::_", *sections])
 
     def _lines(self, i: int, number: int, state: State, lines: LineAutomaton) -> Iterator[str]:
         """Alternatives for one more line of a hunk."""
@@ -131,10 +135,15 @@ class _Writer:
             after = f"f{i}last" if state.at_end else "section"
             yield f'"*** " {after}::{_LEAVE} %if {_CHANGED}'
         elif state.at_end:
-            yield f'"*** End of File\\n*** " section::{_LEAVE} %if {_CHANGED}'
+            end_of_file = self._literal(f"*** End of File{_LF}*** ")
+            yield f"{end_of_file} section::{_LEAVE} %if {_CHANGED}"
 
     def _terminal(self, text: str) -> str:
         return self._terminals.setdefault(text, f"L{len(self._terminals)}")
+
+    def _literal(self, text: str) -> str:
+        """A raw text as a string of Lark, spelled as the patch carries it."""
+        return json.dumps(self._located.carrier.spell(text), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _in_time(latest_end: int, state: State) -> str:
@@ -156,7 +165,3 @@ def _rule(name: str, alternatives: Iterable[str]) -> str:
         # LLGuidance 1.9.1 panics where it puts the only alternative of a rule in the place of the rule.
         first += f" %if ge({_POSITION}, 0)"
     return f"{name}: {' | '.join([first, *others])}"
-
-
-def _literal(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

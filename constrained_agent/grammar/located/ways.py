@@ -1,7 +1,8 @@
 """The shortest way from any point of a located patch to its end.
 
 No search in the grammar is needed: the automata say which lines may follow and where a hunk may end, so it is a
-shortest path over the states of one file (A*; P. E. Hart, N. J. Nilsson, B. Raphael, 1968).
+shortest path over the states of one file (A*; P. E. Hart, N. J. Nilsson, B. Raphael, 1968). All in bytes as the
+patch is carried: so half an escape is the beginning of a line like any other.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from constrained_agent.grammar.located.automaton import State
 from constrained_agent.grammar.located.offer import LocatedFile
 from constrained_agent.grammar.located.progress import END, Begin, Between, Header, InHunk, Progress
 
-_BEGIN = b"*** Begin Patch\n"
+_BEGIN, _END_OF_FILE, _HUNK = "*** Begin Patch\n", "*** End of File\n", "@@\n"
 _ADD, _MOVE = b"*** Add File: ", b"*** Move to: "
-_END_OF_FILE = b"*** End of File\n"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MAX_SUFFIXES = 60
 
@@ -40,7 +40,8 @@ def _ways(progress: Progress) -> Iterator[bytes | None]:
     """Ways to the end, among them the shortest of each kind of line that the text may be in."""
     line, place = progress.line, progress.place
     if isinstance(place, Begin):
-        yield _rest(_BEGIN, line, _from_start(replace(progress, place=Between(first=True), line=b"")))
+        between = replace(progress, place=Between(first=True), line=b"")
+        yield _rest(_carried(progress, _BEGIN), line, _from_start(between))
         return
     if not line:
         yield _from_start(progress)
@@ -50,9 +51,14 @@ def _ways(progress: Progress) -> Iterator[bytes | None]:
     elif line.startswith((b" ", b"-")):
         yield _old_line(progress)
     elif line.startswith(b"@"):
-        yield _rest(b"@@\n", line, _from_start(progress.advanced(b"@@\n"[len(line) :])))
+        hunk = _carried(progress, _HUNK)
+        yield _rest(hunk, line, _from_start(progress.advanced(hunk[len(line) :])))
     else:
         yield from _controls(progress)
+
+
+def _carried(progress: Progress, text: str) -> bytes:
+    return progress.located.carrier.carried(text)
 
 
 def _rest(whole: bytes, begun: bytes, after: bytes | None) -> bytes | None:
@@ -65,17 +71,23 @@ def _from_start(progress: Progress) -> bytes | None:
     if isinstance(place, InHunk):
         return _through_hunk(progress, place)
     if isinstance(place, Header) and not place.moved:
-        moved = _MOVE + _free_name(progress).encode() + b"\n" + END if progress.located.renames else None
+        moved = _MOVE + _free_name(progress) + END if progress.located.renames else None
         states = progress.located.files[place.file].automaton.states
         hunk = _through_hunk(progress, InHunk(place.file)) if states else None
         return min((way for way in (moved, hunk) if way is not None), key=len, default=None)
     if isinstance(place, Between) and place.first:
-        return _ADD + _free_name(progress).encode() + b"\n" + END
+        return _ADD + _free_name(progress) + END
     return END
 
 
 def _after_added(progress: Progress) -> bytes | None:
-    ending = missing_bytes(progress.line) + b"\n"
+    newline, half = _carried(progress, "\n"), progress.located.carrier.half_escape(progress.line)
+    if half and newline.startswith(half):
+        ending = newline[len(half) :]
+    elif half:
+        ending = progress.located.carrier.finished(half) + newline
+    else:
+        ending = missing_bytes(progress.line) + newline
     after = _from_start(progress.advanced(ending))
     return None if after is None else ending + after
 
@@ -115,7 +127,7 @@ def _through_hunk(progress: Progress, hunk: InHunk, begun: bytes | None = None) 
     the shortest ways alone, and looks at the next best one only where the best may not be the shortest (A*).
 
     Args:
-        begun: how the first line goes on from its front; None at the start of a line.
+        begun: how the first line goes on from its front, as it is carried; None at the start of a line.
     """
     file = progress.located.files[hunk.file]
     states = file.automaton.states
@@ -128,7 +140,7 @@ def _through_hunk(progress: Progress, hunk: InHunk, begun: bytes | None = None) 
         first = begun if step.before is None else None
         for n_bytes, line, to in rest:
             if step.behind < states[to].latest_end and (first is None or file.data[line].startswith(first)):
-                onward = _Step(step.n_bytes + len(file.data[line]) + 2, to, step.behind + 1, line, step)
+                onward = _Step(step.n_bytes + len(file.data[line]) + 1, to, step.behind + 1, line, step)
                 heapq.heappush(heap, (step.n_bytes + n_bytes, next(order), onward, rest))
                 return
 
@@ -157,7 +169,7 @@ def _spelled(file: LocatedFile, last: _Step, hunk: InHunk, begun: bytes | None) 
     lines: list[bytes] = []
     step: _Step | None = last
     while step is not None and step.line is not None:
-        lines.append(file.data[step.line] + b"\n")
+        lines.append(file.data[step.line])
         step = step.before
     lines.reverse()
     changed, text = hunk.changed, b""
@@ -166,8 +178,11 @@ def _spelled(file: LocatedFile, last: _Step, hunk: InHunk, begun: bytes | None) 
     for line in lines:
         text += (b" " if changed else b"-") + line
         changed = True
-    text += b"" if changed else b"+\n"
-    return text + (b"" if file.automaton.states[last.state].end is not None else _END_OF_FILE) + END
+    if not changed:
+        text += file.carrier.carried("+\n")
+    if file.automaton.states[last.state].end is None:
+        text += file.carrier.carried(_END_OF_FILE)
+    return text + END
 
 
 def _controls(progress: Progress) -> Iterator[bytes | None]:
@@ -179,8 +194,9 @@ def _controls(progress: Progress) -> Iterator[bytes | None]:
     ends = not (isinstance(place, Between) and place.first)
     if isinstance(place, InHunk):
         state = progress.state_of(place)
-        if state.at_end and _END_OF_FILE.startswith(line):
-            yield _END_OF_FILE[len(line) :] + END
+        end_of_file = _carried(progress, _END_OF_FILE)
+        if state.at_end and end_of_file.startswith(line):
+            yield end_of_file[len(line) :] + END
         ends = state.end is not None
     if ends and END.startswith(line):
         yield END[len(line) :]
@@ -190,29 +206,35 @@ def _controls(progress: Progress) -> Iterator[bytes | None]:
         if number in progress.named:
             continue
         for key in ("Delete", "Update"):
-            whole = f"*** {key} File: {file.path}\n".encode()
+            whole = _carried(progress, f"*** {key} File: {file.path}\n")
             if whole.startswith(line):
                 yield _rest(whole, line, _from_start(progress.advanced(whole[len(line) :])))
 
 
 def _new_path(progress: Progress, key: bytes) -> Iterator[bytes]:
     """Through the name of a new file: as it stands if it can, else longer."""
-    line = progress.line
+    line, newline = progress.line, _carried(progress, "\n")
+    half = progress.located.carrier.half_escape(line)
     if key.startswith(line):
-        yield key[len(line) :] + _free_name(progress).encode() + b"\n" + END
+        yield key[len(line) :] + _free_name(progress) + END
+    elif line.startswith(key) and half:
+        # No character of a name has an escape (`newpaths`), so this one is its end.
+        if progress.located.new_paths.allows(line[len(key) : -len(half)].decode(), progress.made):
+            yield newline[len(half) :] + END
     elif line.startswith(key):
         # Which characters a name may have is narrower than what may follow half of one.
         for ending in dict.fromkeys((missing_bytes(line), missing_bytes(line, highest=True))):
             begun = (line + ending)[len(key) :].decode()
             for suffix in islice(_names(), _MAX_SUFFIXES):
                 if progress.located.new_paths.allows(begun + suffix, progress.made):
-                    yield ending + suffix.encode() + b"\n" + END
+                    yield ending + suffix.encode() + newline + END
                     return
 
 
-def _free_name(progress: Progress) -> str:
-    """A short name at which nothing stands."""
-    return next(name for name in _names() if name and progress.located.new_paths.allows(name, progress.made))
+def _free_name(progress: Progress) -> bytes:
+    """A short name at which nothing stands, and the end of its line."""
+    allows, made = progress.located.new_paths.allows, progress.made
+    return _carried(progress, next(name for name in _names() if name and allows(name, made)) + "\n")
 
 
 def _names() -> Iterator[str]:

@@ -25,6 +25,7 @@ from constrained_agent.tools.commands.scene import (
     TooMuchError,
 )
 from constrained_agent.tools.commands.verdict import Risk, Simple, Verdict, shortened
+from constrained_agent.tools.rules import home_file
 
 
 def classify(command: str, root: Path | None = None, environment: Mapping[str, str] | None = None) -> Verdict:
@@ -45,10 +46,12 @@ def classify(command: str, root: Path | None = None, environment: Mapping[str, s
         return refused(command, "holds a NUL, which no command can")
     variables = environment or {}
     home = variables.get("HOME") or os.path.expanduser("~")
+    own_rules = str(home_file(variables).parent)
     place = Place(
         root=OUTSIDE if root is None else os.path.realpath(root),
         home=home.rstrip("/") or "/",
         temporary=tuple({"/tmp", "/var/tmp", "/private/tmp", os.path.realpath(tempfile.gettempdir())}),
+        rules=(own_rules, os.path.realpath(own_rules)),
         real=root is not None,
     )
     reader = Reader()

@@ -77,7 +77,11 @@ def _judge_string(string: str, scene: Scene, *, writes_files: bool) -> Judgement
         return danger(f"runs program text that speaks of credentials ({paths.shown(string)})")
     if writes_files and re.match(r"[/~]|\.\.|\.git\b|\.constrained", string) and len(string) > 1:
         where = paths.zone(string, scene)
-        if where in (Zone.OUTSIDE, Zone.PROTECTED, Zone.DEVICE):
+        if where in (Zone.RULES, Zone.PROTECTED):
+            return danger(
+                f"runs program text that may write {paths.shown(string)}, which is not for programs"
+            )
+        if where in (Zone.OUTSIDE, Zone.DEVICE):
             return danger(
                 f"runs program text that may write {paths.shown(string)}, which is outside the repository"
             )

@@ -25,7 +25,7 @@ def deleting(path: str, scene: Scene, *, recursive: bool) -> Judgement:
         return danger("deletes something that is only known when it runs")
     if paths.is_root(path, scene):
         return danger("deletes the repository or what it lies in")
-    if where is Zone.PROTECTED:
+    if where in (Zone.RULES, Zone.PROTECTED):
         return danger(f"deletes {paths.shown(path)}, which git or the rules of permission live on")
     if where is Zone.TEMPORARY and not recursive and not _ALL.fullmatch(name):
         return writes(f"deletes {paths.shown(path)}")

@@ -48,8 +48,13 @@ def _list(node: Node, scene: Scene, stdin: Output | None) -> Result:
 
 def then(first: Result, node: Node, scene: Scene, stdin: Output | None, *, both: bool) -> Result:
     """What follows a statement that succeeded (`both`), or that failed."""
+    return branched(first, lambda branch: scene.engine.statement(node, branch, stdin), scene, both=both)
+
+
+def branched(first: Result, second_in: Callable[[Scene], Result], scene: Scene, *, both: bool) -> Result:
+    """As `then`, given what reads the second statement."""
     branch = (first.succeeded if both else scene).copy()
-    second = scene.engine.statement(node, branch, stdin)
+    second = second_in(branch)
     succeeded = second.succeeded.copy() if both else scene
     scene.merge(branch)
     return Result(first.output + second.output if both else UNKNOWN_OUTPUT, succeeded)

@@ -10,11 +10,13 @@ from enum import IntEnum
 from fnmatch import fnmatchcase
 from itertools import islice
 
+from constrained_agent.tools import credentials
 from constrained_agent.tools.commands import tables
 from constrained_agent.tools.commands.scene import UNKNOWN, Place, Scene
 from constrained_agent.tools.commands.verdict import Judgement, danger, reads, writes
+from constrained_agent.tools.names import as_seen
+from constrained_agent.tools.rules import REPOSITORY_NAME
 
-RULES_NAME = ".constrained-agent.toml"
 MADE_HERE = "/tmp/tmp.made-by-this-line"
 """What `mktemp` prints, as far as a line is read: it stands for a new name."""
 
@@ -24,26 +26,6 @@ there are more, one is taken to lead out."""
 
 _SINKS = re.compile(r"/dev/(?:null|zero|full|u?random|stdin|stdout|stderr|tty|fd/\w+)|/proc/self/fd/\d+")
 _BUILD, _LITTER = tables.names("files", "build"), tables.names("files", "litter")
-_SECRET_FILES = frozenset(tables.names("files", "secret_files"))
-_SECRET_FOLDERS = frozenset(tables.names("files", "secret_folders"))
-_SECRET_PLACES = re.compile(
-    r"/etc/(?:g?shadow|sudoers|master\.passwd|ssl/private)\b|/proc/[^/]*/(?:environ|mem)\b|^/dev/k?mem\b"
-    r"|/\.docker/config\.json|/\.config/(?:gh|gcloud|hub|op|rclone|doctl)(?:/|$)|/\.cargo/credentials"
-    r"|/\.(?:cache/)?huggingface/(?:token|stored_tokens)|/\.gem/credentials|/\.terraform\.d/credentials"
-)
-_SAMPLES = (
-    ".env",
-    ".ssh",
-    ".aws",
-    ".netrc",
-    ".gnupg",
-    ".git-credentials",
-    ".npmrc",
-    ".pypirc",
-    ".kube",
-    "id_rsa",
-)
-_HARMLESS_ENV = re.compile(r"\.env(?:rc)?\.(?:example|sample|template|dist|defaults?|schema)|.*\.pub")
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -55,8 +37,9 @@ class Zone(IntEnum):
     TEMPORARY = 2
     OUTSIDE = 3
     UNKNOWN = 4
-    PROTECTED = 5
-    DEVICE = 6
+    RULES = 5
+    PROTECTED = 6
+    DEVICE = 7
 
 
 def absolute(path: str, scene: Scene) -> list[str]:
@@ -89,30 +72,56 @@ def zone(path: str, scene: Scene) -> Zone:
 def _zone(full: str, place: Place) -> Zone:
     if full == UNKNOWN:
         return Zone.UNKNOWN
-    folded = full.casefold()
+    folded = as_seen(full)
     if _SINKS.fullmatch(full):
         return Zone.SINK
-    if within(folded, f"{place.home}/.config/constrained-agent".casefold()):
+    if any(within(folded, as_seen(folder)) for folder in place.rules):
         return Zone.PROTECTED
     if within(full, place.root):
-        inner = folded[len(place.root) :]
-        if ".git" in inner.split("/") or inner == f"/{RULES_NAME}":
-            return Zone.PROTECTED
-        return Zone.OUTSIDE if place.real and _leads_out(full, place) else Zone.INSIDE
+        return _zone_inside(full, place)
     if any(within(full, folder) and full != folder for folder in (*place.temporary, "/dev/shm")):
         return Zone.TEMPORARY
     return Zone.DEVICE if within(folded, "/dev") else Zone.OUTSIDE
 
 
-def _leads_out(full: str, place: Place) -> bool:
-    """Whether a link takes it out of the root. Cost: some system calls; a listing for a pattern."""
+def _zone_inside(full: str, place: Place) -> Zone:
+    """The zone of a path that is spelled as one below the root."""
+    spelled = _zone_of_names(full[len(place.root) :])
+    names = _names(full, place) if place.real else []
+    if names is None:
+        return Zone.OUTSIDE
+    found = spelled
+    for name in names:
+        real = os.path.realpath(name)
+        if not within(real, place.root):
+            return Zone.OUTSIDE
+        # No `*` finds what begins with a dot.
+        if _zone_of_names(name[len(place.root) :]) is spelled:
+            found = max(found, _zone_of_names(real[len(place.root) :]))
+    return found
+
+
+def _zone_of_names(inner: str) -> Zone:
+    """The zone of a path below the root by its names alone; a pattern may find what fits it."""
+    parts = as_seen(inner).split("/")
+    if any(_fits(".git", part) for part in parts):
+        return Zone.PROTECTED
+    return Zone.RULES if any(_fits(REPOSITORY_NAME, part) for part in parts) else Zone.INSIDE
+
+
+def _fits(name: str, part: str) -> bool:
+    return name == part or (part.startswith(".") and bool(_PATTERN.search(part)) and fnmatchcase(name, part))
+
+
+def _names(full: str, place: Place) -> list[str] | None:
+    """What its patterns stand for; None for too much. Cost: a listing for each."""
     names = [full]
     for part in full[len(place.root) :].split("/") if _PATTERN.search(full) else ():
         names = [place.root] if names == [full] else names
         names = [new for name in names for new in _expanded(name, part)]
         if len(names) > MAX_EXPANDED:
-            return True
-    return any(not within(os.path.realpath(name), place.root) for name in names)
+            return None
+    return names
 
 
 def _expanded(folder: str, part: str) -> Iterator[str]:
@@ -168,23 +177,9 @@ def _secret(path: str, scene: Scene) -> bool:
             candidates.append(os.path.realpath(full))
         for one in candidates:
             inner = one[len(scene.place.root) :] if within(one, scene.place.root) else one
-            if _names_secret(inner.casefold()):
+            if credentials.named(inner.replace(UNKNOWN, "*")):
                 return True
     return False
-
-
-def _names_secret(path: str) -> bool:
-    if _SECRET_PLACES.search(path):
-        return True
-    parts = [part.replace(UNKNOWN, "*") for part in path.split("/") if part]
-    if parts and _HARMLESS_ENV.fullmatch(parts[-1]):
-        return False
-    for part in parts:
-        if part in _SECRET_FILES or part in _SECRET_FOLDERS or part.startswith(".env."):
-            return True
-        if _PATTERN.search(part) and part[0] in ".i" and any(fnmatchcase(name, part) for name in _SAMPLES):
-            return True
-    return len(parts) > 1 and parts[0] == "etc" and any(fnmatchcase("shadow", part) for part in parts[1:])
 
 
 def holds_home(path: str, scene: Scene) -> bool:
@@ -199,7 +194,7 @@ def reading(path: str, scene: Scene) -> Judgement:
     where = zone(path, scene)
     if where is Zone.UNKNOWN or UNKNOWN in path:
         return writes("reads a file that is only known when it runs")
-    if where in (Zone.SINK, Zone.INSIDE):
+    if where in (Zone.SINK, Zone.INSIDE, Zone.RULES):
         return reads()
     return writes(f"reads {shown(path)}, which is outside the repository")
 
@@ -215,7 +210,7 @@ def writing(path: str, scene: Scene) -> Judgement:
         return danger("writes to a file that is only known when it runs")
     if where is Zone.DEVICE:
         return danger(f"writes to a device ({shown(path)})")
-    if where is Zone.PROTECTED:
+    if where in (Zone.RULES, Zone.PROTECTED):
         return danger(f"writes {shown(path)}, which git or the rules of permission live on")
     return danger(f"writes {shown(path)}, which is outside the repository")
 

@@ -86,7 +86,9 @@ def judge(call: Call) -> Judgement:
     ]
     if "/" in word and written:
         return script(call, written[0].text)
-    judged = _table().get(name_of(word), unknown)(call)
+    from constrained_agent.tools.commands.ruled import guarded
+
+    judged = guarded(call, _table().get(name_of(word), unknown)(call))
     if "/" in word and not _SYSTEM_FOLDERS.match(word):
         return worst(judged, writes("runs a program of its own"))
     return judged

@@ -71,7 +71,7 @@ def _metadata(call: Call) -> Judgement:
         where = paths.zone(operand, call.scene)
         if UNKNOWN in operand or where is paths.Zone.UNKNOWN:
             found = worst(found, writes("looks at a file that is only known when it runs"))
-        elif where not in (paths.Zone.SINK, paths.Zone.INSIDE):
+        elif where not in (paths.Zone.SINK, paths.Zone.INSIDE, paths.Zone.RULES):
             found = worst(found, writes(f"looks at {paths.shown(operand)}, which is outside the repository"))
             folder = operand.rstrip("/") + "/x"
             if paths.secret(folder, call.scene) and paths.secret(operand, call.scene):

@@ -90,12 +90,14 @@ class Place:
         root: of the repository, absolute, without links.
         home: the person's home.
         temporary: folders for temporary files.
+        rules: the folder of the person's own rules of permission, as it is named and where it really is.
         real: the root exists, so links in it can be followed.
     """
 
     root: str
     home: str
     temporary: tuple[str, ...]
+    rules: tuple[str, ...]
     real: bool
 
 

@@ -69,6 +69,17 @@ def run(node: Node, scene: Scene, stdin: Output | None) -> Result:
     """A command, or any statement with redirections."""
     parts = _Parts()
     _collect(node, parts)
+    return _run_parts(node, parts, scene, stdin)
+
+
+def _run_parts(node: Node, parts: _Parts, scene: Scene, stdin: Output | None) -> Result:
+    if parts.body is not None and parts.body.type == "list":
+        # `cd x && echo > y`: to the grammar the whole list is redirected, to a shell its last command.
+        first, *_, last = parts.body.named_children
+        both = any(child.type == "&&" for child in parts.body.children)
+        parts.body = last
+        before = scene.engine.statement(first, scene, stdin)
+        return flow.branched(before, lambda branch: _run_parts(node, parts, branch, stdin), scene, both=both)
     targets: list[str] = []
     for redirect in parts.redirects:
         given = redirects.follow(redirect, scene, targets)

@@ -1,0 +1,1 @@
+"""Single questions that a call of a tool answers, and what answers are right."""

@@ -1,0 +1,1 @@
+"""Before and after: what a constraint does to how often output parses, lands, and is right."""

@@ -1,0 +1,97 @@
+"""What can become of one item: a closed list, each with what it says about reading and landing.
+
+Every item has exactly one outcome, the first thing that went wrong; denominators are all items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+UNREADABLE = (
+    "no_wrapper",
+    "wrapper_unclosed",
+    "wrong_dialect",
+    "wrong_shape",
+    "json_invalid",
+    "unknown_tool",
+    "patch_unparsable",
+)
+"""There is something like a call, but it cannot be read as one."""
+
+SCHEMA = ("schema_violated",)
+"""A call that can be read, with arguments that its tool does not take."""
+
+NOT_LANDED = (
+    "file_not_found",
+    "context_not_found",
+    "ambiguous",
+    "no_change",
+    "other_patch_error",
+)
+"""A patch that can be read, and fits nothing or no one place."""
+
+NOTHING_SENT = ("no_call", "no_answer", "thinking_unclosed", "cut", "loop")
+"""There is no whole call: none was made, or the answer was ended by a limit or for repeating itself."""
+
+WRONG = ("tests_failed",)
+"""Valid but wrong: everything fits, and the outcome is not what was asked."""
+
+PASSED = ("passed",)
+
+OUTCOMES: tuple[str, ...] = (*PASSED, *WRONG, *NOT_LANDED, *SCHEMA, *UNREADABLE, *NOTHING_SENT)
+"""All of them, the best first."""
+
+UNREADABLE_PATCH = ("bad_envelope", "bad_line", "bad_path", "empty_patch", "empty_update", "empty_hunk")
+"""Kinds of patch errors that are found before any file is looked at."""
+
+_PATCH_OUTCOME = {
+    "file_not_found": "file_not_found",
+    "context_not_found": "context_not_found",
+    "anchor_not_found": "context_not_found",
+    "eof_mismatch": "context_not_found",
+    "ambiguous": "ambiguous",
+    "no_change": "no_change",
+    "already_applied": "no_change",
+}
+
+
+def of_patch_error(kind: str) -> str:
+    """The outcome of a patch that could be read and not applied, by the kind of its error."""
+    return _PATCH_OUTCOME.get(kind, "other_patch_error")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What became of one item.
+
+    Attributes:
+        outcome: one of `OUTCOMES`.
+        parses: what was sent can be read as calls, and its patches as patches, whether or not it was run.
+        lands: it was run: patches were applied, or arguments fit their schema.
+        kind: the kind of a patch error, or of another detail, where there is one.
+        message: what was wrong, as a person is told.
+        at: character of the text where it went wrong, if a place is known.
+        saved: of unconstrained text that failed: the outcome that a lenient reading of it comes to.
+        server: of unconstrained calls: how many a server's parser of today finds, and how many it drops.
+    """
+
+    outcome: str
+    parses: bool
+    lands: bool
+    kind: str = ""
+    message: str = ""
+    at: int | None = None
+    saved: str | None = None
+    server: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.outcome not in OUTCOMES:
+            raise ValueError(f"{self.outcome!r} is no outcome; there are: {', '.join(OUTCOMES)}")
+        if self.lands and self.outcome not in (*PASSED, *WRONG):
+            raise ValueError(f"what lands is right or wrong, not {self.outcome}")
+
+    @property
+    def right(self) -> bool:
+        """It does what was asked."""
+        return self.outcome in PASSED

@@ -1,0 +1,38 @@
+"""Writes the report of a comparison: `report.json`, `report.md` and `report.html`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from constrained_agent.evals.compare import page, table
+from constrained_agent.evals.compare.figures import figures
+from constrained_agent.evals.compare.records import Record
+
+
+def write(folder: Path, facts: Mapping[str, Any], records: Sequence[Record]) -> tuple[dict[str, Any], str]:
+    """Write all three.
+
+    Args:
+        folder: of the comparison.
+        facts: its `run.json`.
+        records: all of them; an interrupted comparison is reported as far as it came.
+
+    Returns:
+        What `report.json` holds, and the Markdown.
+    """
+    found = figures(records)
+    whole = {**facts, "n_records": len(records), **found}
+    text = table.document(facts, found)
+    if len(records) < facts["n_items"]:
+        text = f"**Not finished: {len(records)} of {facts['n_items']} items.**\n\n{text}"
+    (folder / "report.json").write_text(
+        json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    (folder / "report.md").write_text(text, encoding="utf-8")
+    (folder / "report.html").write_text(
+        page.render(facts, found, records), encoding="utf-8", errors="backslashreplace"
+    )
+    return whole, text
