@@ -6,8 +6,9 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+from constrained_agent.grammar.answers import Fault
 from constrained_agent.messages import ToolCall
 
 ExitReason = Literal[
@@ -87,13 +88,20 @@ class Budget:
         """An answer without calls came between: the next call is no repeat."""
         self._calls.clear()
 
-    def repeats(self, calls: Sequence[ToolCall]) -> int:
-        """Record the calls of a turn; returns how many rounds of the same calls end with it, 1 if it is none.
+    def repeats(self, items: Sequence[ToolCall | Fault]) -> int:
+        """Record the calls of a turn, unreadable ones too; returns how many rounds of the same calls end with it, 1
+        if it is none.
 
         Calls that succeeded count too: a model that reads one file for ever is as stuck as one that errs.
         """
-        self._calls.append(json.dumps([(call.name, call.arguments) for call in calls], sort_keys=True))
+        self._calls.append(json.dumps([_what(item) for item in items], sort_keys=True))
         return max(_rounds(self._calls, length) for length in range(1, _LONGEST_ROUND + 1))
+
+
+def _what(item: ToolCall | Fault) -> list[Any]:
+    if isinstance(item, ToolCall):
+        return [item.name, item.arguments]
+    return [item.kind, item.message, item.at]  # the message quotes the text, or its length tells texts apart
 
 
 def _rounds(items: Sequence[str], length: int) -> int:

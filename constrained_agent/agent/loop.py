@@ -197,8 +197,7 @@ class Agent:
         if turn.generation.stop_reason == "time_limit":
             return "time_limit"
         if not answer.thinking_closed:
-            run.failures["thinking_unclosed"] += 1
-            return "thinking_unclosed"
+            return self._reminded(run, "thinking_unclosed", notes.THINKING_NOTE) and "thinking_unclosed"
         if turn.generation.thinking_cut:
             run.failures["thinking_limit"] += 1
         if not turn.whole:
@@ -247,7 +246,7 @@ class Agent:
 
     def _run_calls(self, run: Tally, turn: Turn) -> ExitReason | None:
         """Run the calls of an answer in order and give every one its result."""
-        repeats = run.budget.repeats(turn.answer.calls) if turn.answer.calls else 0
+        repeats = run.budget.repeats(turn.answer.items)
         if repeats >= REPEATS_TO_STOP:
             run.failures["loop"] += 1
             self._conversation.settle(notes.NOT_RUN)

@@ -24,6 +24,10 @@ LOST_NOTE = (
     "Before you edit it, read it once more."
 )
 INTERRUPTED = "error: interrupted by the person before it was finished"
+THINKING_NOTE = (
+    "Your thinking never ended, and nothing of it was run. "
+    "Think in a few words, then send the call or answer in words."
+)
 EMPTY_NOTE = "Your answer was empty. Go on with a tool call, or say in words what you did."
 ANNOUNCED_NOTE = (
     "You said what you will do, but sent no call: nothing was done. Send the call now. "

@@ -11,6 +11,7 @@ from constrained_agent.patch.sections import Hunk, HunkLine
 from constrained_agent.patch.visible import quoted, visible
 
 _MAX_HEADERS = 3
+_MAX_ADVISED = 3
 _MAX_GROWN = 5
 _MAX_COMPARED = 50
 
@@ -24,22 +25,33 @@ def described(texts: Sequence[str], line: int, rivals: Sequence[int]) -> str:
 
 
 def advice(texts: Sequence[str], hunk: Hunk, miss: Miss) -> str:
-    """How to make the hunk unique: tried out on the first candidate, so that it is sure to work."""
-    first = miss.lines[0]
-    if miss.header is None:
-        headers = [header.strip() for header in _headers(texts, first, miss.lines)]
-        if headers and _lands(texts, replace(hunk, headers=tuple(headers)), first):
-            rows = " and ".join(f"@@ {visible(header)}" for header in headers)
-            return f"put the line above the change behind @@; for line {first + 1} that is: {rows}"
-        for grown, start in _grown(texts, hunk, first):
-            if _lands(texts, replace(grown, headers=()), start):
-                n_above = first - start
-                lines = grown.lines[:n_above] or grown.lines[len(hunk.lines) :]
-                where = "above" if n_above else "below"
-                rows = ", ".join(quoted(line.text) for line in lines)
-                return f"give more context: for line {first + 1} the lines {where} it suffice: {rows}"
+    """How to make the hunk unique: for each of the first candidates, tried out, so that it is sure to work.
+
+    For each, since only the writer knows which one was meant: advice for one would be taken for a hint.
+    """
+    if miss.header is not None:
+        return (
+            "write the whole line of the file behind @@, or put a further @@ line with an outer line above it"
+        )
+    ways = [way for line in miss.lines[:_MAX_ADVISED] if (way := _way(texts, hunk, line, miss.lines))]
+    if not ways:
         return "give more context lines, until the old lines of the hunk stand in the file only once"
-    return "write the whole line of the file behind @@, or put a further @@ line with an outer line above it"
+    return f"give more context: {'; '.join(ways)}"
+
+
+def _way(texts: Sequence[str], hunk: Hunk, line: int, rivals: Sequence[int]) -> str | None:
+    """What makes the hunk fit one candidate (0-based line) alone; None if nothing was found."""
+    headers = [header.strip() for header in _headers(texts, line, rivals)]
+    if headers and _lands(texts, replace(hunk, headers=tuple(headers)), line):
+        rows = " and ".join(f"@@ {visible(header)}" for header in headers)
+        return f"for line {line + 1} the line above the change behind @@: {rows}"
+    for grown, start in _grown(texts, hunk, line):
+        if _lands(texts, replace(grown, headers=()), start):
+            n_above = line - start
+            lines = grown.lines[:n_above] or grown.lines[len(hunk.lines) :]
+            where = "above" if n_above else "below"
+            return f"for line {line + 1} the lines {where} it: {', '.join(quoted(one.text) for one in lines)}"
+    return None
 
 
 def _headers(texts: Sequence[str], line: int, rivals: Sequence[int]) -> list[str]:

@@ -233,6 +233,6 @@ def file_not_found(path: str, names: Callable[[], Iterable[str]] | None, *, upda
             marks = ", ".join([f"U+{ord(char):04X}" for char in near[0] if unicodedata.combining(char)])
             spelled = f"with the combining {marks}" if marks else "without combining characters"
             text += f" (that looks the same, but is spelled {spelled}: copy the name)"
-    if update:
+    elif update:
         text += f"; to create it, use *** Add File: {path}"
     return PatchError("file_not_found", text, path=path)

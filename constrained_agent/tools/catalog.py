@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from constrained_agent.errors import PatchError
 from constrained_agent.messages import ToolSpec
 from constrained_agent.patch import format as patch_format
 from constrained_agent.patch.diff import FilePlan
@@ -13,6 +14,7 @@ from constrained_agent.tools import files, landed, search, shell, syntax, undo
 from constrained_agent.tools.landed import encodable
 from constrained_agent.tools.names import is_output
 from constrained_agent.tools.outputs import Outputs
+from constrained_agent.tools.rooted import digest
 from constrained_agent.tools.wayback import WayBack
 from constrained_agent.tools.workspace import Workspace
 
@@ -53,6 +55,7 @@ class Setting:
         seconds: how long a command that wants so many may take.
         variables: what commands get.
         share: of the length that outputs may have.
+        landed: for the text of each patch that was applied, the SHA-256 of each file after it.
     """
 
     workspace: Workspace
@@ -61,7 +64,13 @@ class Setting:
     variables: Mapping[str, str] | None
     share: float
     refuse_broken: bool
+    landed: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
+
+_SENT_AGAIN = (
+    "this very patch was applied before, and the files are as it left them: nothing is left to do. To make the same "
+    "change in one more place, send a patch with the lines around that place"
+)
 
 Run = Callable[[Setting, Mapping[str, Any]], Outcome]
 
@@ -100,11 +109,18 @@ def executed(setting: Setting, command: str, timeout_s: float) -> shell.CommandR
     )
 
 
+def _digest(content: bytes | None) -> str | None:
+    return None if content is None else digest(content)
+
+
 def _apply_patch(setting: Setting, arguments: Mapping[str, Any]) -> Outcome:
     parsed = patch_format.parse(arguments["patch"])
     broken: list[syntax.Broken] = []
 
     def check(planned: Sequence[FilePlan]) -> None:
+        # Lines that are only added fit beside themselves once more: a patch that is sent again would double them.
+        if setting.landed.get(arguments["patch"]) == [_digest(file.old) for file in planned]:
+            raise PatchError("already_applied", _SENT_AGAIN, path=planned[0].path)
         broken.extend(syntax.broken_by(planned))
         if broken and setting.refuse_broken:
             raise syntax.refusal(broken)

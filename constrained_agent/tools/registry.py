@@ -21,6 +21,7 @@ from constrained_agent.tools.output import shortened
 from constrained_agent.tools.outputs import Outputs
 from constrained_agent.tools.permissions import Policy
 from constrained_agent.tools.reads import Reading
+from constrained_agent.tools.rooted import digest
 from constrained_agent.tools.wayback import WayBack
 from constrained_agent.tools.workspace import Workspace
 
@@ -58,6 +59,7 @@ class Tools:
         self._workspace, self._policy, self._refuse_broken = workspace, policy, refuse_broken
         self._outputs, self._share = Outputs(workspace.root), 1.0
         self._log = ChangeLog()
+        self._landed: dict[str, list[str | None]] = {}
         self._standing: deque[tuple[str, WayBack]] = deque(maxlen=MAX_UNDONE)
         self._deadline: float | None = None
         self.specs: tuple[ToolSpec, ...] = tuple(
@@ -94,6 +96,9 @@ class Tools:
         except OSError as caught:
             return ToolResult(call.id, False, _message(caught), "tool_error")
         self._log.record(outcome.landed)
+        if outcome.landed:
+            after = [None if file.new is None else digest(file.new) for file in outcome.landed]
+            self._landed[call.arguments["patch"]] = after
         if outcome.back is not None:
             self._standing.append((call.id, outcome.back))
         kind = "" if outcome.ok else "tool_error"
@@ -192,6 +197,7 @@ class Tools:
             self._policy.environment,
             self._share,
             self._refuse_broken,
+            self._landed,
         )
 
     def _seconds(self, wanted: float) -> float:

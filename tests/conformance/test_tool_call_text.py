@@ -105,7 +105,10 @@ def test_thinking_alone_is_nudged_once_and_then_ends_with_its_status(tiny_runtim
 
 def test_thinking_that_never_ended_runs_nothing(tiny_runtime, root):
     agent, result = play(tiny_runtime, root, "T06-think-unclosed-then-call")
-    assert result.exit_reason == BY_ID["T06-think-unclosed-then-call"]["right"]["stop"]
+    right = BY_ID["T06-think-unclosed-then-call"]["right"]
+    assert right["next"] == "re-ask once with a note"
+    assert (result.exit_reason, result.turns) == (right["stop"], 2)
+    assert "Your thinking never ended" in agent.prompt_text(1)
     assert [event for event in agent.events if event["event"] == "result"] == []
 
 

@@ -540,3 +540,45 @@ def test_the_system_message_is_run_once_for_all_runs(tiny_runtime, tiny_loaded, 
     assert parts[0] == parts[1]
     assert [turn["reused_tokens"] for turn in turns] == [0, sum(parts[0].values())]
     assert turns[1]["reused_tokens"] < turns[1]["prompt_tokens"]
+
+
+def test_a_patch_that_only_adds_lines_and_is_sent_again_does_not_double_them(tiny_runtime, root):
+    add = patch_call("*** Update File: f.txt\n@@\n one\n+two\n")
+    agent = ScriptedAgent(tiny_runtime, root, [add, add, "Done."])
+    result = agent.run()
+    assert (root / "f.txt").read_text() == "one\ntwo\n"
+    assert (result.exit_reason, result.failures) == ("done", {"already_applied": 1})
+    assert "this very patch was applied before" in agent.prompt_text(2)
+
+
+def test_the_same_patch_may_be_sent_again_once_it_was_taken_back(tiny_runtime, root):
+    add = patch_call("*** Update File: f.txt\n@@\n one\n+two\n")
+    agent = ScriptedAgent(tiny_runtime, root, [add, "Done.", add, "Done."])
+    agent.run()
+    assert agent.tools.undo().ok
+    assert (root / "f.txt").read_text() == "one\n"
+    assert agent.run().exit_reason == "done"
+    assert (root / "f.txt").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        '<tool_call>\n{"name": "read_file", "arguments": {"path": "a\\d"}}\n</tool_call>',
+        call("no_such_tool", x=1),
+    ],
+    ids=["json", "unknown tool"],
+)
+def test_the_same_unreadable_call_over_and_over_ends_the_run(tiny_runtime, root, wrong):
+    agent = ScriptedAgent(tiny_runtime, root, [wrong] * 5, level="off", max_turns=0)
+    result = agent.run()
+    assert (result.exit_reason, result.turns) == ("repeated_calls", 3)
+
+
+def test_thinking_without_an_end_is_told_once(tiny_runtime, root):
+    endless = "<think>\nLet me see"
+    agent = ScriptedAgent(tiny_runtime, root, [endless, "Nothing to do."], level="off")
+    assert agent.run().exit_reason == "done"
+    assert "Your thinking never ended" in agent.prompt_text(1)
+    again = ScriptedAgent(tiny_runtime, root, [endless, endless], level="off").run()
+    assert (again.exit_reason, again.turns) == ("thinking_unclosed", 2)

@@ -141,6 +141,23 @@ INDEX = "model.safetensors.index.json"
         ("model.safetensors", "version https://git-lfs.github.com/spec/v1", ["the weights in", "broken"]),
         ("model.safetensors", "", ["the weights in", "broken"]),
         ("generation_config.json", '{"eos_token_id": 7}', ["names no end token"]),
+        # JSON of another layout.
+        (INDEX, '{"weight_map": ["a"]}', [f"{INDEX} is not laid out as expected", "hf download"]),
+        (INDEX, '{"weight_map": null}', [f"{INDEX} is not laid out as expected"]),
+        (INDEX, '{"weight_map": {"a": 3}}', ["/3 is missing"]),
+        (INDEX, "[]", [f"{INDEX} is broken", "hf download"]),
+        (
+            "config.json",
+            '{"model_type": "qwen3", "max_position_embeddings": "9"}',
+            ["max_position_embeddings"],
+        ),
+        ("tokenizer.json", "{}", ["holds no tokenizer", "hf download"]),
+        ("tokenizer.json", '{"model": {}, "added_tokens": [3]}', ["tokenizer.json", "not laid out"]),
+        ("tokenizer.json", '{"model": {}, "added_tokens": [{"content": "x"}]}', ["not laid out"]),
+        ("tokenizer_config.json", '{"added_tokens_decoder": []}', ["tokenizer_config.json", "not laid out"]),
+        ("tokenizer_config.json", '{"added_tokens_decoder": {"x": {}}}', ["not laid out"]),
+        ("tokenizer_config.json", '{"chat_template": [{"name": "default"}]}', ["not laid out"]),
+        ("generation_config.json", '{"eos_token_id": [[1]]}', ["names no end token"]),
     ],
 )
 def test_damaged_folder_is_one_line(name: str, content: str | None, parts: list[str], folder: Path) -> None:
@@ -161,6 +178,9 @@ def test_damaged_folder_is_one_line(name: str, content: str | None, parts: list[
         ({"model_type": "unheard-of"}, "unheard-of"),
         ({"model_file": "own_code.py"}, "own_code.py"),
         ({"hidden_size": 128}, "cannot load"),
+        ({"num_attention_heads": 0}, "cannot load"),
+        ({"hidden_size": "x"}, "cannot load"),
+        ({"quantization": {}}, "cannot load"),
     ],
 )
 def test_a_model_that_mlx_lm_cannot_run_is_one_line(
@@ -173,6 +193,16 @@ def test_a_model_that_mlx_lm_cannot_run_is_one_line(
         weights.load(cards.resolve(str(folder)))
     assert part in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "settings", ['"temperature": null', '"temperature": "hot"', '"top_p": NaN', '"top_k": []']
+)
+def test_sampling_that_is_no_number_is_not_taken_over(settings: str, folder: Path) -> None:
+    (folder / "generation_config.json").write_text(f'{{"eos_token_id": 151645, {settings}}}')
+    card = weights.load(cards.resolve(str(folder))).card
+    assert card.sampling == cards.Sampling(0.7, 0.8, 20)
+    assert card.end_tokens == ("<|im_end|>",)
 
 
 def test_cut_weights_are_one_line(folder: Path) -> None:

@@ -91,9 +91,9 @@ def test_ambiguous_proposes_a_header_that_works() -> None:
 
 def test_ambiguous_proposes_context_that_works() -> None:
     told = str(message("[cpu]\nmax = 10\n[mem]\nmax = 10\n", "@@\n-max = 10\n+max = 20\n"))
-    assert 'for line 2 the lines above it suffice: "[cpu]"' in told
+    assert 'for line 2 the lines above it: "[cpu]"; for line 4 the lines above it: "[mem]"' in told
     told = str(message("x\na\nx\nb\n", "@@\n-x\n+y\n"))
-    assert 'for line 1 the lines below it suffice: "a"' in told
+    assert 'for line 1 the lines below it: "a"; for line 3 the lines above it: "a"' in told
 
 
 def test_a_header_that_fits_several_lines() -> None:
