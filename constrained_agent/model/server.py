@@ -1,4 +1,4 @@
-"""How mlx-lm's own server reads a tool call: with its parser, so that nothing is claimed about it that it does not do."""
+"""How mlx-lm's own server reads tool calls: with its parser, so that nothing is claimed that it does not do."""
 
 from __future__ import annotations
 

@@ -88,6 +88,27 @@ class TestReplay:
         assert replayed.notes == (f"turn 1: exit code 1, was 0: {command}",)
         assert str(replayed.difference) == "turn 1: f.txt: 100644 8d1ae43c96 here, no file on record"
 
+    def test_what_was_read_of_an_output_is_no_part_of_it(self, recorded, root, tmp_path, monkeypatch):
+        """Reads change nothing, so a replay does not look for outputs that are gone by then."""
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        answers = [
+            call("exec_command", command="seq 100000; echo two > f.txt"),
+            call("read_file", path="output:1/stdout", offset=5000),
+            TWO_TO_THREE,
+        ]
+        run, start = recorded(answers)
+        read = next(event for event in run.events if getattr(event, "call_id", "") == run.turns[1].calls[0].id)
+        assert read.ok
+        assert "5000│5000" in read.text
+        assert read.reads == ()
+        shutil.rmtree(tmp_path / "state")
+        for run_commands in (False, True):
+            copy = tmp_path / f"copy-{run_commands}"
+            shutil.copytree(start, copy)
+            replayed = replay(run, copy, run_commands=run_commands)
+            assert (replayed.difference, replayed.notes, replayed.patches) == (None, (), 1)
+            assert tree(copy) == tree(root)
+
     def test_patches_that_were_refused_are_left_out(self, recorded, root):
         wrong = patch_call("*** Update File: f.txt\n@@\n-nothing\n+x\n")
         run, start = recorded([wrong, ONE_TO_TWO])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from constrained_agent.grammar import findings, prefix, sources
+from constrained_agent.grammar.carriers import JSON
 from constrained_agent.grammar.lint import lint
 from constrained_agent.grammar.sources import Grammar
 from constrained_agent.grammar.toolcalls import Markers, turn_grammar
@@ -89,6 +90,15 @@ def test_the_shipped_grammars_are_clean(name: str) -> None:
 def test_turn_grammars_are_clean(choice: str, markers: str) -> None:
     tokens = markers != "text"
     assert lint(turn_grammar(TOOLS, choice, Markers(tokens, tokens), thinking=markers == "thinking")) == []
+
+
+@pytest.mark.parametrize("tokens", [True, False], ids=["token", "text"])
+@pytest.mark.parametrize("one_patch", [True, False])
+def test_turn_grammars_of_several_calls_and_of_patches_in_json_are_clean(
+    tokens: bool, one_patch: bool
+) -> None:
+    made = turn_grammar(TOOLS, "auto", Markers(tokens), carrier=JSON, parallel=True, one_patch=one_patch)
+    assert lint(made) == []
 
 
 def test_every_kind_has_an_example_and_is_tested() -> None:

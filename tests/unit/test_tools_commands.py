@@ -181,8 +181,24 @@ class TestInARepository:
         assert verdict.risk is risk, verdict.reason
 
     def test_its_rules_and_its_git_are_not_to_be_written(self, root: Path) -> None:
-        for path in (REPOSITORY_NAME, ".git/config", "sub/.git/hooks/x", ".GIT/config"):
-            assert classify(f"echo x > {path}", root).risk is Risk.DANGEROUS
+        (root / "rules").symlink_to(REPOSITORY_NAME)
+        (root / "here").symlink_to(".")
+        of_rules = [REPOSITORY_NAME, f"src/{REPOSITORY_NAME}", f"here/{REPOSITORY_NAME}", "rules"]
+        of_git = [".git/config", "sub/.git/hooks/x", ".GIT/config", "here/.git/config"]
+        for path in (*of_rules, *of_git):
+            for command in ("echo x > {}", "cp notes {}", "sed -i s/a/b/ {}"):
+                verdict = classify(command.format(path), root)
+                assert verdict.risk is Risk.DANGEROUS, (command, path, verdict.reason)
+        for path in of_rules:
+            assert classify(f"some-formatter {path}", root).risk is Risk.DANGEROUS, path
+
+    def test_its_rules_may_be_read_and_no_star_finds_them(self, root: Path) -> None:
+        (root / REPOSITORY_NAME).touch()
+        (root / ".git").mkdir()
+        for command in (f"cat {REPOSITORY_NAME}", f"ls {REPOSITORY_NAME}", "ls s*", "cat not*", "head -1 n*"):
+            assert classify(command, root).risk is Risk.READ_ONLY, command
+        assert classify("touch n*", root).risk is Risk.WRITES
+        assert classify("touch .c*", root).risk is Risk.DANGEROUS
 
     def test_a_repository_may_be_reached_by_a_link(self, root: Path, tmp_path: Path) -> None:
         (tmp_path / "door").symlink_to(root)
@@ -192,6 +208,8 @@ class TestInARepository:
         home = {"HOME": str(root)}
         assert classify("echo x > ~/.config/constrained-agent/config.toml", root, home).risk is Risk.DANGEROUS
         assert classify("echo x > ~/notes", root, home).risk is Risk.WRITES
+        elsewhere = {"HOME": "/home/me", "XDG_CONFIG_HOME": str(root / "src")}
+        assert classify("echo x > src/constrained-agent/config.toml", root, elsewhere).risk is Risk.DANGEROUS
 
 
 class TestVariablesOfTheEnvironment:

@@ -193,7 +193,7 @@ class TestMessages:
         text = str(caught.value)
         assert "'git push origin main' (remote-changing: it sends commits to another repository)" in text
         assert "'rm -rf /' (dangerous: it deletes the repository or what it lies in)" in text
-        assert "what the person should run" in text
+        assert "what the person should do" in text
         assert "pytest" not in text
 
     def test_name_the_rule_that_denies(self) -> None:

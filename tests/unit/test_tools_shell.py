@@ -152,6 +152,41 @@ def test_memory_does_not_grow_with_the_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "command", ["yes | head -c 200M", "head -c 200M /dev/zero", "yes | head -c 200M >&2"]
+)
+def test_the_process_hardly_grows_with_what_is_kept_of_the_output(tmp_path: Path, command: str) -> None:
+    program = (
+        "import pathlib, resource, sys\n"
+        "from constrained_agent.tools.outputs import Outputs\n"
+        "from constrained_agent.tools.shell import exec_command\n"
+        "def peak():\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == 'darwin' else 1024)\n"
+        "root = pathlib.Path('.')\n"
+        "outputs = Outputs(root)\n"
+        "exec_command(root, 'true', outputs=outputs)\n"
+        "before = peak()\n"
+        "result = exec_command(root, sys.argv[1], 600, outputs=outputs)\n"
+        "name = result.stdout_whole or result.stderr_whole\n"
+        "page = outputs.read(name, 100, 10, 20_000)\n"
+        "print(result.exit_code, name.partition('/')[0], peak() - before)\n"
+    )
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    done = subprocess.run(
+        [sys.executable, "-c", program, command],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    exit_code, name, grown_bytes = done.stdout.split()
+    assert (exit_code, name) == ("0", "output:2")
+    assert int(grown_bytes) < 50_000_000
+    kept = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    assert 0 < sum(path.stat().st_size for path in kept) < 65_000_000
+
+
+@pytest.mark.parametrize(
     ("printf", "text"),
     [
         (r"\033[1;31mred\033[0m plain\n", "red plain\n"),

@@ -10,6 +10,8 @@ from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import click
+
 from constrained_agent.cli.interactive.typed import LABELS, Hands, Mode
 
 _CHUNK_BYTES = 65_536
@@ -37,13 +39,13 @@ class PlainTerminal:
     def ask_for(self, mode: Mode) -> None:
         self._mode = mode
         if mode != "message":
-            print(LABELS[mode], end="", file=sys.stderr, flush=True)  # noqa: T201
+            click.echo(LABELS[mode], nl=False, err=True)
 
     def status(self, text: str) -> None:
         """There is no place for it."""
 
     def give_back(self, text: str) -> None:
-        print(f"not sent:\n{text}", file=sys.stderr)  # noqa: T201
+        click.echo(f"not sent:\n{text}", err=True)
 
     def _read(self, hands: Hands, stop: int) -> None:
         decoder = getincrementaldecoder("utf-8")("replace")

@@ -29,6 +29,8 @@ _INTERRUPT, _END = object(), object()
 
 HINT = "(Ctrl-C once more, or Ctrl-D, ends the program; /help lists the commands)"
 
+INTRODUCTION = "(a conversation: /help lists commands and keys, Ctrl-D ends it)"
+
 
 class Talk:
     """One conversation; the agent's `Inbox`, the terminal's `Hands`, and who is asked about commands."""
@@ -59,6 +61,7 @@ class Talk:
             The exit code: 0, or 130 if it was interrupted.
         """
         self._commands = commands
+        click.echo(INTRODUCTION, err=True)
         with self._interrupts.held(), self.terminal.open(self):
             while (task := self._next_task()) is not None:
                 # An interrupt may still come when the run is over, and nothing is left to be stopped.
@@ -102,9 +105,9 @@ class Talk:
         from constrained_agent.cli.question import question
 
         click.echo(question(spec, arguments, verdict), err=True)
+        self.terminal.ask_for("answer")
         try:
             while not self._over:
-                self.terminal.ask_for("answer")
                 event = self._events.get()
                 if event is _END:
                     self._over = True
@@ -115,6 +118,7 @@ class Talk:
                     self._aside.append(event)
                     if event.mode == "answer":
                         click.echo("(that is no answer: y or n; it goes to the model later)", err=True)
+                        self.terminal.ask_for("answer")
             return False
         finally:
             self.terminal.ask_for("message")
@@ -151,9 +155,7 @@ class Talk:
         assert self._commands is not None
         while not self._interrupts.ending:
             if self._later and not self._aside:
-                task = self._later.popleft()
-                click.echo(f"{typed.LABELS['task']}{task}", err=True)
-                return task
+                return _shown(self._later.popleft())
             if self._over:
                 return None
             self.terminal.ask_for("task")
@@ -162,7 +164,7 @@ class Talk:
                 continue
             purpose, text = typed.read(line.text)
             if purpose == "words":
-                return text
+                return text if line.mode == "task" else _shown(text)
             if purpose == "later":
                 self._later.append(text)
             elif purpose == "command" and self._commands.run(text, working=False):
@@ -206,3 +208,9 @@ class Talk:
         self._later.clear()
         if unsent:
             self.terminal.give_back("\n".join(unsent))
+
+
+def _shown(task: str) -> str:
+    """A task that stands on the screen as something else so far."""
+    click.echo(f"{typed.LABELS['task']}{task}", err=True)
+    return task

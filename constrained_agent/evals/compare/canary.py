@@ -17,7 +17,7 @@ SONG = f"{_FIRST}{{6}} {_THEN}{{6}}"
 """First many tokens may come, then few: these are masked in two ways. What a grammar forces would prove nothing, since
 nothing is drawn there."""
 
-_MIN_DRAWN = 4
+_MIN_DRAWN = 2  # a token may hold several characters
 _MAX_TOKENS = 40
 _N_UNMASKED = 12
 _BEGINNING = f"{_FIRST}{{0,6}}|{_FIRST}{{6}} {_THEN}{{0,6}}"
