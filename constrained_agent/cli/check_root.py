@@ -94,6 +94,7 @@ class Root:
             if not os.path.exists(real):
                 return ""
             decode(self._workspace.read_bytes(path), path)
+            self._workspace.check_changeable(path)
         except PatchError as error:
             return f"{path}: {error.reason}"
         if (inside := self._inside(path)) != path:
@@ -121,6 +122,7 @@ class Root:
             real = self._workspace.resolve(path)
             if not os.path.isfile(real):
                 return False
+            self._workspace.check_changeable(path)
             with real.open("rb") as file:
                 decode(file.read(_HEAD_BYTES), path)  # spares reading all of what is large and no text
             decode(self._workspace.read_bytes(path), path)

@@ -99,12 +99,16 @@ class Task:
         return tuple(name for name in self.needs if shutil.which(name) is None)
 
     def restore_tests(self, directory: Path) -> None:
-        """Put the tests of a copy back as they were shipped."""
+        """Put the tests of a copy back as they were shipped; nothing is written through a link."""
         for path in self.tests:
+            for parent in reversed(Path(path).parents):
+                folder = directory / parent
+                if folder.is_symlink() or folder.is_file():
+                    folder.unlink()
             target = directory / path
             if target.is_dir() and not target.is_symlink():
                 shutil.rmtree(target)
-            target.unlink(missing_ok=True)  # a link must not be written through
+            target.unlink(missing_ok=True)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes((self.path / path).read_bytes())
 

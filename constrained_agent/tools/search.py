@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from constrained_agent.errors import ToolError
 from constrained_agent.messages import ToolSpec
-from constrained_agent.tools import search_worker
+from constrained_agent.tools import credentials, search_worker
 from constrained_agent.tools.files import existing
 from constrained_agent.tools.shell import exec_command
 
@@ -57,6 +57,7 @@ def search_text(workspace: Workspace, pattern: str, path: str) -> str:
         "start": str(existing(workspace, path)),
         "root": str(workspace.root),
         "limits": asdict(LIMITS),
+        "passed_over": credentials.NAME.pattern,
     }
     program = [
         sys.executable,

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 _UNSEARCHED = frozenset(
@@ -41,12 +41,18 @@ class Limits:
 
 @dataclass(slots=True)
 class Search:
-    """One search under way: hits are written as they are found, what was passed over is counted."""
+    """One search under way: hits are written as they are found, what was passed over is counted.
+
+    Attributes:
+        passed_over: fits whole the names of files and folders that are searched only when they are named as path.
+    """
 
     pattern: re.Pattern[str]
     root: str
     limits: Limits
+    passed_over: re.Pattern[str]
     n_hits: int = 0
+    n_passed_over: int = 0
     n_binary: int = 0
     n_large: int = 0
     n_unreadable: int = 0
@@ -64,6 +70,7 @@ class Search:
             "binary files": self.n_binary,
             f"files over {self.limits.file_bytes:,} bytes": self.n_large,
             "unreadable files and folders": self.n_unreadable,
+            "files and folders of credentials, to be searched by naming them as path": self.n_passed_over,
         }
         passed = [f"{what} ({count})" for what, count in counts.items() if count]
         passed += [f"folders named {name}" for name in sorted(self.folders)]
@@ -73,8 +80,8 @@ class Search:
     def _files(self, start: str) -> Iterator[str]:
         for folder, below, names in os.walk(start, onerror=self._unreadable):
             self.folders |= _UNSEARCHED.intersection(below) - {".git"}  # nobody expects that one
-            below[:] = sorted(set(below) - _UNSEARCHED)
-            for path in (os.path.join(folder, name) for name in sorted(names)):
+            below[:] = self._open_ones(set(below) - _UNSEARCHED)
+            for path in (os.path.join(folder, name) for name in self._open_ones(names)):
                 try:
                     regular = stat.S_ISREG(os.lstat(path).st_mode)
                 except OSError as error:  # gone since it was listed
@@ -82,6 +89,11 @@ class Search:
                     continue
                 if regular:
                     yield path
+
+    def _open_ones(self, names: Collection[str]) -> list[str]:
+        found = sorted(name for name in names if not self.passed_over.fullmatch(name))
+        self.n_passed_over += len(names) - len(found)
+        return found
 
     def _look_into(self, path: str) -> bool:
         """Write the hits of one file. False: there are more than the limit."""
@@ -130,7 +142,8 @@ def main(request: str) -> int:
     except (re.error, RecursionError, OverflowError) as error:
         _write(str(error))
         return BAD_PATTERN
-    Search(pattern, wanted["root"], Limits(**wanted["limits"])).run(wanted["start"])
+    passed_over = re.compile(wanted["passed_over"], re.IGNORECASE)
+    Search(pattern, wanted["root"], Limits(**wanted["limits"]), passed_over).run(wanted["start"])
     return 0
 
 

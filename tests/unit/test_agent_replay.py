@@ -97,7 +97,9 @@ class TestReplay:
             TWO_TO_THREE,
         ]
         run, start = recorded(answers)
-        read = next(event for event in run.events if getattr(event, "call_id", "") == run.turns[1].calls[0].id)
+        read = next(
+            event for event in run.events if getattr(event, "call_id", "") == run.turns[1].calls[0].id
+        )
         assert read.ok
         assert "5000│5000" in read.text
         assert read.reads == ()

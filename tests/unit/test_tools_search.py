@@ -142,3 +142,15 @@ def test_the_search_program_needs_only_the_standard_library() -> None:
     )
     assert done.returncode == search_worker.BAD_PATTERN
     assert "constrained_agent" not in done.stderr
+
+
+def test_credentials_are_searched_only_by_name(root: Path) -> None:
+    for name in (".env", ".aws/config", "b/id_rsa", ".env.example"):
+        root.joinpath(name).parent.mkdir(exist_ok=True)
+        root.joinpath(name).write_text("TOKEN=x\n", encoding="utf-8")
+    assert _search(root, "TOKEN") == [
+        ".env.example:1: TOKEN=x",
+        "[not searched: files and folders of credentials, to be searched by naming them as path (3)]",
+    ]
+    assert _search(root, "TOKEN", ".env") == [".env:1: TOKEN=x"]
+    assert _search(root, "TOKEN", ".aws") == [".aws/config:1: TOKEN=x"]

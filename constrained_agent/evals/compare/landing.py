@@ -93,7 +93,6 @@ def commanded(task: Task, command: str) -> Landed:
 def tested(task: Task, root: Path) -> Landed:
     """Run a task's tests, as they were shipped, on a changed copy."""
     try:
-        _clear_way(task, root)
         task.restore_tests(root)
         result = exec_command(root, _limited(task.test_command), TEST_TIMEOUT_S, variables(root))
     except (OSError, ToolError) as error:
@@ -102,15 +101,6 @@ def tested(task: Task, root: Path) -> Landed:
         return Landed("passed", True)
     kind = "timed_out" if result.timed_out else ""
     return Landed("tests_failed", True, kind, report(result)[-_SHOWN_CHARS:])
-
-
-def _clear_way(task: Task, root: Path) -> None:
-    """Take away files and links that stand where the folders of tests were: nothing is written through a link."""
-    for test in task.tests:
-        for parent in reversed(Path(test).parents):
-            folder = root / parent
-            if folder.is_symlink() or folder.is_file():
-                folder.unlink()
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from constrained_agent.evals.compare import plots
+from constrained_agent.evals.compare.arms import ARMS
 from constrained_agent.evals.compare.outcomes import OUTCOMES
 from constrained_agent.evals.compare.records import Record
 
@@ -38,10 +39,14 @@ def render(facts: Mapping[str, Any], figures: Mapping[str, Any], records: Sequen
     ]
     parts = facts["circumstances"]
     order = list(figures["kinds"])
-    ordered = sorted(records, key=lambda record: (order.index(record.kind), record.name, record.sample))
+    arms = {arm.name: number for number, arm in enumerate(ARMS)}
+    ordered = sorted(
+        records, key=lambda record: (order.index(record.kind), record.name, record.sample, arms[record.arm])
+    )
     used = {record.judgement.outcome for record in ordered}
     return template.render(
         facts=facts,
+        visible=visible,
         machines=parts if isinstance(parts, list) else [parts],
         n_records=len(records),
         kinds=kinds,

@@ -28,11 +28,11 @@ def write(folder: Path, facts: Mapping[str, Any], records: Sequence[Record]) -> 
     text = table.document(facts, found)
     if len(records) < facts["n_items"]:
         text = f"**Not finished: {len(records)} of {facts['n_items']} items.**\n\n{text}"
-    (folder / "report.json").write_text(
-        json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    (folder / "report.md").write_text(text, encoding="utf-8")
-    (folder / "report.html").write_text(
-        page.render(facts, found, records), encoding="utf-8", errors="backslashreplace"
-    )
+    files = {
+        "report.json": json.dumps(whole, indent=1, ensure_ascii=False) + "\n",
+        "report.md": text,
+        "report.html": page.render(facts, found, records),
+    }
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8", errors="backslashreplace")
     return whole, text

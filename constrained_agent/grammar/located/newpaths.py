@@ -21,7 +21,8 @@ _BODY = rf"[^{_NEVER}]{{0,{_MAX_INNER}}}"
 _LAST = rf"[^{_NEVER} ]"
 _FIRST = rf"[^{_NEVER} .,~#%&'=^-]"
 _PARTS = (rf"{_FIRST}({_BODY}{_LAST})?", rf"\.{_FIRST}({_BODY}{_LAST})?")
-_GIT = r"(.*\/)?\.git(\/.*)?"
+# git's own, and the rules of what may run unasked: applying refuses both.
+_CLOSED = r"(.*\/)?\.(git|constrained-agent\.toml)(\/.*)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class NewPaths:
 
     def allows(self, path: str, others: Iterable[str] = ()) -> bool:
         """Whether a file can be made there, beside the `others` that a patch makes."""
-        if not self._pattern.fullmatch(path) or re.fullmatch(_GIT, path, re.IGNORECASE):
+        if not self._pattern.fullmatch(path) or re.fullmatch(_CLOSED, path, re.IGNORECASE):
             return False
         path = path.lower()
         above = {path[:at] for at, char in enumerate(path) if char == "/"}
@@ -65,7 +66,7 @@ class NewPaths:
         yield f"{name}: {name}_PATH & ~{name}_TAKEN"
         yield f'{name}_PATH: {name}_PART ("/" {name}_PART){{0,{MAX_PARTS - 1}}}'
         yield f"{name}_PART: " + " | ".join(f"/{part}/" for part in _PARTS)
-        taken = [_GIT, *([_alternatives(tree)] if (tree := self._tree()) else [])]
+        taken = [_CLOSED, *([_alternatives(tree)] if (tree := self._tree()) else [])]
         yield f"{name}_TAKEN: " + " | ".join(f"/(?i:{part})/" for part in taken)
 
     def _tree(self) -> _Tree:
