@@ -16,6 +16,7 @@ from rich.progress import (
 )
 
 from constrained_agent.cli.view import console
+from constrained_agent.evals.compare.items import MAX_TURNS
 
 if TYPE_CHECKING:
     from constrained_agent.evals.compare.records import Record
@@ -36,8 +37,9 @@ def estimate(prepared: Sequence[Prepared], done: Collection[str], step_s: float,
     """
     groups = [(one, [item for item in one.group.items if item.id not in done]) for one in prepared]
     n_items = sum(len(left) for _, left in groups)
+    n_answers = sum(len(left) * (1 if one.prompt else MAX_TURNS) for one, left in groups)
     n_prompt = sum(one.n_prompt for one, left in groups if left)
-    seconds = n_items * (max_tokens * step_s + _JUDGE_S) + n_prompt * step_s / _PROMPT_SPEEDUP
+    seconds = n_answers * (max_tokens * step_s + _JUDGE_S) + n_prompt * step_s / _PROMPT_SPEEDUP
     passes = f"a pass takes {step_s * 1000:.0f} ms"
     return f"{n_items} answers to write, {n_prompt:,} prompt tokens; at most about {_duration(seconds)} ({passes})"
 

@@ -21,7 +21,7 @@ from constrained_agent.agent.values import RunResult
 from constrained_agent.agent.values import Settings as AgentSettings
 from constrained_agent.errors import PATCH_ERROR_KINDS, UserError
 from constrained_agent.evals.compare import landing
-from constrained_agent.evals.compare.items import Item
+from constrained_agent.evals.compare.items import MAX_TURNS, Item
 from constrained_agent.evals.compare.outcomes import (
     OUTCOMES,
     SCHEMA,
@@ -36,8 +36,6 @@ from constrained_agent.evals.tasks import Task
 from constrained_agent.tools.permissions import Policy
 from constrained_agent.tools.registry import Tools
 from constrained_agent.tools.workspace import Workspace
-
-MAX_TURNS = 8
 
 _OUTCOME_OF = {"claimed": "no_call", "model_error": "no_answer", "tool_error": "other_patch_error"}
 """Failures of a run that are named otherwise among outcomes."""
@@ -76,7 +74,7 @@ def write(
         [run] = transcripts.read(transcript)
         written = _written(result, run)
         started = time.perf_counter()
-        judgement = _judged(written, landing.tested(task, root))
+        judgement = _judged(run, written, landing.tested(task, root))
     return written, judgement, round(time.perf_counter() - started, 3)
 
 
@@ -92,7 +90,7 @@ def judge(task: Task, written: Written, transcript: Path) -> Judgement:
         replayed = replay(run, root)
         if replayed.difference is not None:
             raise UserError(f"{transcript}: the run does not come out the same: {replayed.difference}")
-        return _judged(written, landing.tested(task, root))
+        return _judged(run, written, landing.tested(task, root))
 
 
 def _settings(runtime: Runtime, item: Item, settings: Settings) -> AgentSettings:
@@ -148,10 +146,11 @@ def _stretches(lengths: Sequence[int], start: int) -> Iterator[tuple[int, int]]:
         start += length
 
 
-def _judged(written: Written, landed: landing.Landed) -> Judgement:
-    """Passed, or the first thing that went wrong in the run."""
+def _judged(run: Run, written: Written, landed: landing.Landed) -> Judgement:
+    """Passed, or the first thing that went wrong in the run. It parses if it made calls, and all could be read."""
     failures = {name: outcome for name in written.failures if (outcome := _outcome(name)) is not None}
-    parses = not any(outcome in (*UNREADABLE, *SCHEMA) for outcome in failures.values())
+    unreadable = any(outcome in (*UNREADABLE, *SCHEMA) for outcome in failures.values())
+    parses = any(turn.calls for turn in run.turns) and not unreadable
     if landed.outcome == "passed":
         return Judgement("passed", parses, True)
     message = f"failures of the run: {_in_words(written.failures)}" if failures else landed.message

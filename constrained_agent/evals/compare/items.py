@@ -13,6 +13,9 @@ from constrained_agent.evals.tasks import Task
 
 _SEED_BITS = 32
 
+MAX_TURNS = 8
+"""Answers of a whole run."""
+
 
 Kind = Literal["patch", "call", "run"]
 """A patch in one answer, calls in one answer, or a whole run of the agent."""

@@ -41,7 +41,7 @@ def _about(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _section(found: Mapping[str, Any]) -> Iterator[str]:
     arms = found["arms"]
-    yield "Of all items, with 95 % Wilson intervals. Each arm has the same prompts and seeds but for what it asks for."
+    yield "Of all items, with 95 % Wilson intervals."
     yield _rates(arms)
     yield "What became of them:"
     yield _outcomes(arms)
