@@ -6,26 +6,19 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from constrained_agent.agent.compared import is_as_left, not_at_start, start_difference, whole_tree
 from constrained_agent.agent.events import Changed, Result, Run
-from constrained_agent.agent.replay import (
-    Replayed,
-    Report,
-    check_record,
-    is_as_left,
-    not_at_start,
-    replay,
-    start_difference,
-)
+from constrained_agent.agent.replay import Replayed, Report, check_record, replay
 from constrained_agent.errors import UserError
 from constrained_agent.messages import ToolResult
 from constrained_agent.tools.permissions import Policy
 from constrained_agent.tools.registry import Tools
 from constrained_agent.tools.rooted import digest
-from constrained_agent.tools.snapshot import entry, put
+from constrained_agent.tools.snapshot import entry, look, put
 from constrained_agent.tools.state import state_places
 from constrained_agent.tools.workspace import Workspace
 
@@ -53,6 +46,7 @@ def cut(
     test_command: str | None = None,
     run_commands: bool = False,
     report: Report | None = None,
+    ignored: Collection[str] = (),
 ) -> Cut:
     """Replay a run in a copy up to a turn, and run the tests there.
 
@@ -61,6 +55,7 @@ def cut(
         copy: where the copy goes; nothing, or an empty folder.
         after: the last turn that counts; 0 for the start.
         test_command: what to run; None runs nothing.
+        ignored: paths that are none of the repository's files: of the transcript, if it lies there.
 
     Raises:
         UserError: the repository is in neither state, or the record does not suffice.
@@ -77,7 +72,11 @@ def cut(
     # Removals first, since a folder may have stood in a file's place.
     for path, (before, text) in sorted((texts or {}).items(), key=lambda item: item[1][1] is not None):
         put(workspace, path, text, before)
-    replayed = replay(run, copy, to_turn=after, run_commands=run_commands, report=report)
+    whole = whole_tree(run, look(workspace.root, ignored=ignored))  # with its links as they were
+    _turn_links(source.root, workspace.root)
+    replayed = replay(
+        run, copy, to_turn=after, run_commands=run_commands, report=report, ignored=ignored, whole=whole
+    )
     tests = None
     if test_command is not None and replayed.difference is None:
         tests = Tools(workspace, Policy(yes=True)).run_tests(test_command)
@@ -97,7 +96,7 @@ def temporary_copy(repo: Path) -> Iterator[Path]:
 
 
 def _copied(source: Path, copy: Path) -> Workspace:
-    """A copy of a repository, as a workspace.
+    """A copy of a repository, as a workspace; links by full path still lead into the original.
 
     Raises:
         UserError: there is something at its place already, or it cannot be written.
@@ -109,7 +108,6 @@ def _copied(source: Path, copy: Path) -> Workspace:
         raise UserError(f"{copy} is there already: name a folder that does not exist, or an empty one")
     try:
         shutil.copytree(source, target, symlinks=True, ignore=_no_files, dirs_exist_ok=True)
-        _turn_links(source, target)
     except (shutil.Error, OSError) as error:
         raise UserError(f"{source} cannot be copied to {copy}: {error}") from error
     return Workspace(target)
@@ -126,17 +124,21 @@ def _no_files(folder: str, names: list[str]) -> list[str]:
 
 
 def _turn_links(source: Path, target: Path) -> None:
-    """Links by full path into the original lead into the copy instead: the original must not be changed through it."""
+    """Links by full path into the original lead into the copy instead: the original must not be changed through it.
+
+    Raises:
+        UserError: one of them cannot be written.
+    """
     for folder, folders, files in os.walk(target):
-        for name in (*folders, *files):
-            link = Path(folder, name)
-            if (
-                link.is_symlink()
-                and (to := Path(os.readlink(link))).is_absolute()
-                and to.is_relative_to(source)
-            ):
+        for link in (Path(folder, name) for name in (*folders, *files)):
+            to = Path(os.readlink(link)) if link.is_symlink() else None
+            if to is None or not to.is_absolute() or not to.is_relative_to(source):
+                continue
+            try:
                 link.unlink()
                 link.symlink_to(target / to.relative_to(source))
+            except OSError as error:
+                raise UserError(f"{link} cannot be made to lead into the copy: {error}") from error
 
 
 def _texts_before(run: Run, workspace: Workspace) -> dict[str, tuple[str | None, str | None]]:

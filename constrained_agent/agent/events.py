@@ -55,6 +55,7 @@ class Start(Event):
     schema: int
     version: str
     task: str
+    files: tuple[str, ...]
     reads: tuple[Entry, ...]
     prompt_parts: Mapping[str, Any]
     settings: Mapping[str, Any]
@@ -63,13 +64,14 @@ class Start(Event):
 
 @dataclass(frozen=True, slots=True)
 class Turn(Event):
-    """An answer. Counts are None where the run did not record them."""
+    """An answer. Counts are None where the run did not record them; `faults`: id and kind of unreadable calls."""
 
     number: int
     tool_choice: str
     text: str
     forced_chars: tuple[int, ...] | None
     calls: tuple[Call, ...]
+    faults: tuple[tuple[str, str], ...]
     stop_reason: str
     prompt_tokens: int
     reused_tokens: int
@@ -117,10 +119,11 @@ class Note(Event):
 
 @dataclass(frozen=True, slots=True)
 class End(Event):
-    """How the run ended; `tree` is None in schema 0."""
+    """How the run ended; `tree` is None in schema 0. `changed_files`: by patches."""
 
     exit_reason: str
     tests_passed: bool | None
+    changed_files: tuple[str, ...]
     tree: tuple[Entry, ...] | None
 
 

@@ -31,6 +31,7 @@ from constrained_agent.agent.verifier import Verifier
 from constrained_agent.agent.watch import NoWatcher, Watcher
 from constrained_agent.errors import BudgetError, DecodeError, GrammarError, PromptTooLongError
 from constrained_agent.grammar.answers import Fault
+from constrained_agent.grammar.carriers import by_name
 from constrained_agent.grammar.located.offer import Editable
 from constrained_agent.grammar.patches import longest_added_run
 from constrained_agent.messages import ToolCall, ToolResult
@@ -136,9 +137,16 @@ class Agent:
         """Append the task; in a new conversation, the system message before it."""
         shown = [(path, self._tools.show(path)) for path in files]
         dialect, size = self._runtime.dialect, self._settings.prompt_size
-        headers = self._settings.decoding.level != "located"
+        decoding = self._settings.decoding
         self._conversation.begin(
-            prompt.system_parts(self._tools.specs, size, dialect.tool_block, headers=headers)
+            prompt.system_parts(
+                self._tools.specs,
+                size,
+                dialect.tool_block,
+                headers=decoding.level != "located",
+                carrier=by_name(decoding.carrier),
+                parallel=decoding.parallel,
+            )
         )
         said = "\n\n".join([*self._untold, prompt.task_text(task, shown)])
         self._conversation.say(said, "task_and_files" if files else "task")

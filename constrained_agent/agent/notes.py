@@ -11,8 +11,8 @@ CUT_NOTE = (
     "Send a smaller patch or one step at a time."
 )
 LOOP_NOTE = (
-    "Your answer repeated itself and was cut off after {n} tokens and nothing of it was run: it was too long, "
-    "split it. Do not write the same lines again."
+    "Your answer repeated itself, so it was stopped after {n} tokens and nothing of it was run. "
+    "Do not write the same lines again: send one small step, or say in words what stops you."
 )
 NOT_RUN = "error: not run again, the same call came too often"
 LONG_RUN_NOTE = (

@@ -52,7 +52,8 @@ and the steps: such a run can be shown, not replayed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +70,42 @@ from constrained_agent.agent.events import (
     Start,
     Turn,
 )
+from constrained_agent.agent.fields import Fields
 from constrained_agent.errors import UserError
 
 SCHEMA = 1
 """What this program writes; it reads this and everything before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The lines of one run, not yet looked into: so a run can be read whatever became of the others of its file.
+
+    Attributes:
+        number: counts from 1 within the file.
+        lines: number and object of each line, `start` first; None for what is none.
+    """
+
+    file: str
+    number: int
+    lines: tuple[tuple[int, dict[str, Any] | None], ...]
+
+    def run(self) -> Run:
+        """What they say.
+
+        Raises:
+            UserError: something in them cannot be read, or is of a newer program.
+        """
+        (line, first), *others = self.lines
+        assert first is not None
+        start = _start(Fields(line, first, f"{self.file}: line {line}"))
+        cut_off = bool(others) and others[-1][1] is None  # the process was killed while it wrote
+        events: list[Event] = []
+        for line, fields in others[:-1] if cut_off else others:
+            if fields is None:
+                raise _no_object(self.file, line)
+            events.append(_event(Fields(line, fields, f"{self.file}: line {line}"), events))
+        return Run(self.number, start, tuple(events), cut_off)
 
 
 def read(file: str | Path) -> tuple[Run, ...]:
@@ -81,38 +114,40 @@ def read(file: str | Path) -> tuple[Run, ...]:
     Raises:
         UserError: there is no such file, it is no transcript, or one of a newer program.
     """
-    runs: list[tuple[Start, list[Event], list[int]]] = []
+    return tuple(stretch.run() for stretch in stretches(file))
+
+
+def stretches(file: str | Path) -> tuple[Stretch, ...]:
+    """The runs of a transcript, at least one, each to be read when it is wanted.
+
+    Raises:
+        UserError: there is no such file, or it does not begin as a transcript does.
+    """
+    runs: list[list[tuple[int, dict[str, Any] | None]]] = []
     for line, fields in _lines(Path(file)):
-        where = f"{file}: line {line}"
-        if fields is None:
-            if runs:
-                runs[-1][2].append(line)
-        elif fields.get("event") == "start":
-            runs.append((_start(_Fields(line, fields, where)), [], []))
+        if fields is not None and fields.get("event") == "start":
+            runs.append([])
+        elif not runs and fields is None:
+            raise _no_object(str(file), line)
         elif not runs:
-            raise UserError(f"{where}: a transcript begins with a start event: is this one?")
-        else:
-            runs[-1][1].append(_event(_Fields(line, fields, where), runs[-1][1]))
+            raise UserError(f"{file}: line {line}: a transcript begins with a start event: is this one?")
+        runs[-1].append((line, fields))
     if not runs:
         raise UserError(f"{file}: there is no run in it; `run --transcript FILE` writes one")
-    return tuple(
-        Run(number, start, tuple(events), bool(broken))
-        for number, (start, events, broken) in enumerate(runs, start=1)
-    )
+    return tuple(Stretch(str(file), number, tuple(lines)) for number, lines in enumerate(runs, start=1))
+
+
+def _no_object(file: str, line: int) -> UserError:
+    return UserError(f"{file}: line {line}: not a JSON object; each line of a transcript is one")
 
 
 def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Each line's number and object; None for the broken last line of a run that was killed."""
+    """The number and object of each line that is not blank; None for what is none."""
     try:
         lines = file.read_bytes().decode("utf-8", "backslashreplace").split("\n")
     except OSError as error:
         raise UserError(f"{file}: {error.strerror}; give a file that `run --transcript` wrote") from error
-    found = [(number, _parsed(line)) for number, line in enumerate(lines, start=1) if line.strip()]
-    for at, (number, fields) in enumerate(found):
-        following = found[at + 1][1] if at + 1 < len(found) else {"event": "start"}
-        if fields is None and not (following or {}).get("event") == "start":
-            raise UserError(f"{file}: line {number}: not a JSON object; each line of a transcript is one")
-        yield number, fields
+    return ((number, _parsed(line)) for number, line in enumerate(lines, start=1) if line.strip())
 
 
 def _parsed(line: str) -> dict[str, Any] | None:
@@ -123,69 +158,19 @@ def _parsed(line: str) -> dict[str, Any] | None:
     return fields if isinstance(fields, dict) else None
 
 
-class _Fields:
-    """The fields of one event, taken out by name and type."""
-
-    def __init__(self, line: int, values: Mapping[str, Any], where: str) -> None:
-        self.line, self.values, self.where = line, values, where
-        self.where = f"{where} ({self.text('event')})" if "event" in values else where
-
-    def base(self) -> tuple[int, str, float, bool, Mapping[str, Any]]:
-        """What every event has."""
-        masked = self.values.get("masked") is True
-        return self.line, self.text("event"), self.number("time"), masked, self.values
-
-    def text(self, key: str, default: str | None = None) -> str:
-        return str(self._get(key, str, default))
-
-    def optional_text(self, key: str) -> str | None:
-        return None if self.values.get(key) is None else self.text(key)
-
-    def integer(self, key: str, default: int | None = None) -> int:
-        return int(self._get(key, int, default))
-
-    def optional_integer(self, key: str) -> int | None:
-        return None if self.values.get(key) is None else self.integer(key)
-
-    def number(self, key: str) -> float:
-        return float(self._get(key, (int, float), None))
-
-    def flag(self, key: str) -> bool:
-        return bool(self._get(key, bool, None))
-
-    def mapping(self, key: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._get(key, dict, {})
-        return found
-
-    def objects(self, key: str) -> Iterator[_Fields]:
-        """The objects of a list; none where there is no list."""
-        for at, item in enumerate(self._get(key, list, [])):
-            if not isinstance(item, dict):
-                raise UserError(f"{self.where}: {key}[{at}] must be an object")
-            yield _Fields(self.line, item, f"{self.where}: {key}[{at}]")
-
-    def _get(self, key: str, kind: type | tuple[type, ...], default: Any) -> Any:
-        value = self.values.get(key, default)
-        if value is None:
-            raise UserError(f"{self.where}: `{key}` is missing")
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            names = " or ".join(t.__name__ for t in (kind if isinstance(kind, tuple) else (kind,)))
-            raise UserError(f"{self.where}: `{key}` must be of type {names}, not {type(value).__name__}")
-        return value
-
-
-def _start(fields: _Fields) -> Start:
+def _start(fields: Fields) -> Start:
     schema = fields.integer("schema", 0)
     if schema > SCHEMA:
         raise UserError(
             f"{fields.where}: schema {schema} is of a newer program ({fields.text('version', 'unknown')}); this one "
-            f"reads up to {SCHEMA}: update constrained-agent"
+            f"reads up to {SCHEMA}: update constrained-agent, or take another run of the file, if it holds one (--run)"
         )
     return Start(
         *fields.base(),
         schema=schema,
         version=fields.text("version", ""),
         task=fields.text("task"),
+        files=fields.texts("files"),
         reads=_entries(fields, "reads"),
         prompt_parts=fields.mapping("prompt_parts"),
         settings=fields.mapping("settings"),
@@ -193,7 +178,7 @@ def _start(fields: _Fields) -> Start:
     )
 
 
-def _event(fields: _Fields, before: list[Event]) -> Event:
+def _event(fields: Fields, before: list[Event]) -> Event:
     """One event; `before` are those of its run so far."""
     turn = next((event.number for event in reversed(before) if isinstance(event, Turn)), 0)
     match fields.text("event"):
@@ -207,23 +192,20 @@ def _event(fields: _Fields, before: list[Event]) -> Event:
         case "note":
             return Note(*fields.base(), fields.text("text"), fields.text("by", "harness"))
         case "end":
-            passed = fields.values.get("tests_passed")
+            passed, changed = fields.optional_flag("tests_passed"), fields.texts("changed_files")
             tree = _entries(fields, "tree") if "tree" in fields.values else None
-            return End(*fields.base(), fields.text("exit_reason"), passed, tree)
+            return End(*fields.base(), fields.text("exit_reason"), passed, changed, tree)
     return Event(*fields.base())
 
 
-def _turn(fields: _Fields) -> Turn:
-    ids, forced = fields.values.get("ids"), fields.values.get("forced")
-    n_ids = len(ids) if isinstance(ids, list) else 0
-    n_forced = sum(forced[1::2]) if isinstance(forced, list) else 0
-    chars = fields.values.get("forced_chars")
+def _turn(fields: Fields) -> Turn:
+    ids, forced = fields.counts("ids") or (), fields.counts("forced") or ()
     return Turn(
         *fields.base(),
         number=fields.integer("number"),
         tool_choice=fields.text("tool_choice"),
         text=fields.text("text"),
-        forced_chars=tuple(chars) if isinstance(chars, list) else None,
+        forced_chars=fields.counts("forced_chars"),
         calls=tuple(
             Call(
                 item.text("id"),
@@ -233,11 +215,12 @@ def _turn(fields: _Fields) -> Turn:
             )
             for item in fields.objects("calls")
         ),
+        faults=tuple((item.text("call_id", ""), item.text("kind", "")) for item in fields.objects("faults")),
         stop_reason=fields.text("stop_reason"),
         prompt_tokens=fields.integer("prompt_tokens"),
         reused_tokens=fields.integer("reused_tokens"),
-        generated_tokens=fields.integer("generated_tokens", n_ids),
-        forced_tokens=fields.integer("forced_tokens", n_forced),
+        generated_tokens=fields.integer("generated_tokens", len(ids)),
+        forced_tokens=fields.integer("forced_tokens", sum(forced[1::2])),
         model_steps=fields.integer("model_steps"),
         drafted_tokens=fields.optional_integer("drafted_tokens"),
         accepted_tokens=fields.optional_integer("accepted_tokens"),
@@ -246,7 +229,7 @@ def _turn(fields: _Fields) -> Turn:
     )
 
 
-def _result(fields: _Fields, turn: int) -> Result:
+def _result(fields: Fields, turn: int) -> Result:
     return Result(
         *fields.base(),
         turn=fields.integer("turn", turn),
@@ -262,11 +245,11 @@ def _result(fields: _Fields, turn: int) -> Result:
     )
 
 
-def _entries(fields: _Fields, key: str) -> tuple[Entry, ...]:
+def _entries(fields: Fields, key: str) -> tuple[Entry, ...]:
     return tuple(Entry(item.text("path"), item.optional_text("entry")) for item in fields.objects(key))
 
 
-def _changes(fields: _Fields) -> tuple[Change, ...]:
+def _changes(fields: Fields) -> tuple[Change, ...]:
     return tuple(
         Change(
             item.text("path"),

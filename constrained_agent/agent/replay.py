@@ -1,50 +1,46 @@
-"""A run once more, without its model: its patches through the real tools, and a check that the same tree comes out.
+"""A run once more, without its model: its patches through the real tools, and a check that the same files come out.
 
 What the run's commands and other people did to files is written as it was recorded; commands are run again only on
-demand, for they need not do the same a second time.
+demand, for they need not do the same a second time. Of files that the run neither read nor changed only a hash is on
+record: where it is another one the run can be made all the same (a repository moves on), and the result says so.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from constrained_agent.agent.events import Change, Changed, End, Entry, Event, Result, Run
+from constrained_agent.agent.compared import (
+    Difference,
+    WholeTree,
+    compare,
+    first_entries,
+    net_changes,
+    not_at_start,
+    start_difference,
+    whole_tree,
+)
+from constrained_agent.agent.events import Call, Change, Changed, End, Entry, Event, Result, Run
 from constrained_agent.errors import UserError
 from constrained_agent.messages import ToolCall, ToolResult
 from constrained_agent.tools import undo
 from constrained_agent.tools.permissions import Policy
 from constrained_agent.tools.registry import Tools
-from constrained_agent.tools.snapshot import differences, entry, look, put, same
+from constrained_agent.tools.snapshot import Snapshot, differences, look, put
 from constrained_agent.tools.workspace import Workspace
 
 Report = Callable[[str], None]
 """Is told of each step, in a line."""
 
-_SHOWN_HASH = 10
 _UNWATCHED = (
     "the repository had too many files to watch: what commands and other people changed is not on record"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Where a replay left its record.
-
-    Attributes:
-        turn: the answer that it followed; 0 is before the first.
-        path: the file, if one is concerned.
-        reason: what was expected, and what came.
-    """
-
-    turn: int
-    path: str | None
-    reason: str
-
-    def __str__(self) -> str:
-        place = f"turn {self.turn}" if self.path is None else f"turn {self.turn}: {self.path}"
-        return f"{place}: {self.reason}"
+_TOO_LONG = " (too long, or no text)"
+_OTHERS_DIFFER = (
+    "files that the run neither read nor changed are not as they were at its start: the whole folder has another hash "
+    "({here}, then {then})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +50,10 @@ class Replayed:
     Attributes:
         turn: the answer after which it stopped.
         patches, commands, writes: patches applied, commands run, files written from the record.
-        difference: the first one from the record; None if the tree is the same.
+        difference: the first one from the record; None if all that the run read or changed is as it left it.
         notes: what else a person should know.
         tree: the files that are not as they were at the start, with their entries.
+        whole_tree: whether all other files, too, were as at the start of the run.
     """
 
     turn: int
@@ -66,6 +63,7 @@ class Replayed:
     difference: Difference | None
     notes: tuple[str, ...]
     tree: tuple[Entry, ...]
+    whole_tree: WholeTree
 
 
 def replay(
@@ -75,6 +73,8 @@ def replay(
     to_turn: int | None = None,
     run_commands: bool = False,
     report: Report | None = None,
+    ignored: Collection[str] = (),
+    whole: WholeTree | None = None,
 ) -> Replayed:
     """Do to a folder what a run did, and compare.
 
@@ -83,6 +83,12 @@ def replay(
         to_turn: the answer after which to stop, with the results of its calls; None for all that is on record, patches
             that were taken back after the end of the run included.
         run_commands: run the commands instead of writing what they once wrote.
+        ignored: paths that are none of the repository's files: of the transcript, if it lies there.
+        whole: how the folder compares with the start of the run as a whole, if that is known already.
+
+    Returns:
+        What it did. If the run read and changed no file, and the folder is another one as a whole, nothing is done, and
+        the difference says that nothing could be compared.
 
     Raises:
         UserError: nothing was done: the folder is not in that state, or the record does not suffice.
@@ -91,19 +97,43 @@ def replay(
     workspace = Workspace(root)
     if (wrong := start_difference(run, workspace)) is not None:
         raise UserError(not_at_start(run, workspace, wrong))
-    notes = [] if (run.start.tree or {}).get("complete", True) else [_UNWATCHED]
-    player = _Player(
-        run, Tools(workspace, Policy(yes=True)), workspace, run_commands, report or _silent, notes=notes
-    )
+    before = look(workspace.root, ignored=ignored)
+    whole = whole or whole_tree(run, before)
+    if whole != "same" and not first_entries(run):
+        return Replayed(
+            0, 0, 0, 0, Difference(0, None, _nothing_to_compare(run, before, whole)), (), (), whole
+        )
+    player = _Player(run, Tools(workspace, Policy(yes=True)), workspace, run_commands, report or _silent)
+    player.notes += _notes(run, before, whole)
     expected = net_changes(events)
-    before = look(workspace.root)
     difference = player.play(events) or _first_difference(player, expected)
-    after = look(workspace.root, before, also=expected)
+    after = look(workspace.root, before, ignored=ignored, also=expected)
     changed = tuple(Entry(found.path, found.after) for found in differences(before, after))
     if difference is None and (extra := [found.path for found in changed if found.path not in expected]):
         difference = Difference(player.turn, extra[0], "changed here, not in the record")
     turn = run.last_turn if to_turn is None else to_turn
-    return Replayed(turn, player.patches, player.commands, player.writes, difference, tuple(notes), changed)
+    counts = (player.patches, player.commands, player.writes)
+    return Replayed(turn, *counts, difference, tuple(player.notes), changed, whole)
+
+
+def _notes(run: Run, here: Snapshot, whole: WholeTree) -> list[str]:
+    """What to say of the files that the run did not touch."""
+    notes = [] if (run.start.tree or {}).get("complete", True) else [_UNWATCHED]
+    return [*notes, _others_differ(run, here)] if whole == "differs" else notes
+
+
+def _others_differ(run: Run, here: Snapshot) -> str:
+    then = (run.start.tree or {}).get("files", "?")
+    return _OTHERS_DIFFER.format(here=f"here {len(here.files)} files", then=then)
+
+
+def _nothing_to_compare(run: Run, here: Snapshot, whole: WholeTree) -> str:
+    others = (
+        _others_differ(run, here)
+        if whole == "differs"
+        else "of the other files there is no hash, on record or here (too many files to watch?)"
+    )
+    return f"nothing could be compared: the run read and changed no file, and {others}"
 
 
 def check_record(run: Run, to_turn: int | None, *, run_commands: bool = False) -> list[Event]:
@@ -137,52 +167,6 @@ def check_record(run: Run, to_turn: int | None, *, run_commands: bool = False) -
     return events
 
 
-def first_entries(run: Run) -> dict[str, str | None]:
-    """The files that a run read or changed, with their entries at its start, in the order of the run."""
-    found = {read.path: read.entry for read in run.start.reads}
-    for event in run.events:
-        for change in _changes(event):
-            found.setdefault(change.path, change.before)
-        for read in event.reads if isinstance(event, Result) else ():
-            found.setdefault(read.path, read.entry)
-    return found
-
-
-def net_changes(events: Iterable[Event]) -> dict[str, str | None]:
-    """The files that events changed, with their entries after them."""
-    found: dict[str, str | None] = {}
-    for event in events:
-        found |= {change.path: change.after for change in _changes(event)}
-        if isinstance(event, End) and event.tree is not None:
-            found |= {left.path: left.entry for left in event.tree}
-    return found
-
-
-def start_difference(run: Run, workspace: Workspace) -> Difference | None:
-    """The first file that is not as it was at the start of the run."""
-    return _compare(first_entries(run), workspace, 0)
-
-
-def not_at_start(run: Run, workspace: Workspace, wrong: Difference) -> str:
-    hint = (
-        "it is as the run left it: `transcript cut` works on a copy, and takes that back to the start first"
-        if is_as_left(run, workspace)
-        else "bring back the files that the run began with (a checkout of that commit, a copy)"
-    )
-    return f"{workspace.root} is not as it was at the start of run {run.number}: {wrong.path}: {wrong.reason}; {hint}"
-
-
-def is_as_left(run: Run, workspace: Workspace) -> bool:
-    """Whether a run changed files, and they, and those that it read, are as they were after it."""
-    changed = net_changes(run.events)
-    return bool(changed) and _compare({**first_entries(run), **changed}, workspace, 0) is None
-
-
-def shown_entry(entry: str | None) -> str:
-    """An entry for a message."""
-    return "no file" if entry is None else entry[: len("100644 ") + _SHOWN_HASH]
-
-
 @dataclass(slots=True)
 class _Player:
     """Plays events one after the other; `turn` is that of the last one, the counts those so far."""
@@ -204,7 +188,7 @@ class _Player:
         for event in events:
             if isinstance(event, Changed):
                 self.turn = event.turn
-                self._write(event.changes, "other hands")
+                self._write(event.changes, "other hands", _TOO_LONG)
             elif isinstance(event, Result):
                 self.turn = event.turn
                 if (difference := self._result(event)) is not None:
@@ -221,7 +205,7 @@ class _Player:
             result = self.tools.run(ToolCall(call.id, call.name, call.arguments))
             self._command(event, result, str(call.arguments.get("command")))
         else:
-            self._write(event.changes, "undo" if event.call_id == undo.CALL_ID else "a command")
+            self._write(event.changes, *_author(event, call))
         return None
 
     def _patch(self, call: ToolCall, event: Result) -> Difference | None:
@@ -231,7 +215,7 @@ class _Player:
         self.patches += 1
         files = ", ".join(str(file["path"]) for file in result.data["files"])
         self.report(f"turn {event.turn}: patch applied: {files}")
-        return _compare({change.path: change.after for change in event.changes}, self.workspace, event.turn)
+        return compare({change.path: change.after for change in event.changes}, self.workspace, event.turn)
 
     def _command(self, event: Result, result: ToolResult, command: str) -> None:
         self.commands += 1
@@ -240,12 +224,16 @@ class _Player:
         if was != now:
             self.notes.append(f"turn {event.turn}: exit code {now}, was {was}: {command}")
 
-    def _write(self, changes: Sequence[Change], who: str) -> None:
-        """Make changes whose outcome is on record; removals first, since a folder may take a file's place."""
+    def _write(self, changes: Sequence[Change], who: str, hint: str = "") -> None:
+        """Make changes whose outcome is on record; removals first, since a folder may take a file's place.
+
+        Args:
+            hint: why what `who` wrote may be missing, and what helps.
+        """
         for change in sorted(changes, key=lambda change: change.after is not None):
             if change.after is not None and (change.text is None or change.masked):
-                why = "holds a masked secret" if change.masked else "is not on record (too long, or no text)"
-                self.unknown[change.path] = f"written by {who}; what it wrote {why}"
+                why = "holds a masked secret" if change.masked else "is not on record"
+                self.unknown[change.path] = f"written by {who}; what it wrote {why}{hint}"
                 self.notes.append(f"turn {self.turn}: {change.path}: {self.unknown[change.path]}")
                 continue
             try:
@@ -254,6 +242,19 @@ class _Player:
                 raise UserError(f"{change.path}: cannot be written: {error.strerror}") from error
             self.writes += 1
             self.report(f"turn {self.turn}: as {who} left it: {change.path}")
+
+
+def _author(event: Result, call: Call | None) -> tuple[str, str]:
+    """Who changed what is on record with a result that is no patch to be applied, and why its texts may be missing."""
+    if event.call_id == undo.CALL_ID:
+        return "undo", _TOO_LONG
+    if event.command is not None or (call is not None and call.name == "exec_command"):
+        return "a command", f"{_TOO_LONG}; see --run-commands"
+    if call is None:
+        return event.call_id, ", nor is its call (a turn is missing): it cannot be made again"
+    if call.name == "apply_patch":
+        return f"the patch of {call.id}", ", and the patch counts there as failed: it is not made again"
+    return call.name, _TOO_LONG
 
 
 def _events(run: Run, to_turn: int | None) -> list[Event]:
@@ -274,24 +275,10 @@ def _events(run: Run, to_turn: int | None) -> list[Event]:
 
 def _first_difference(player: _Player, expected: Mapping[str, str | None]) -> Difference | None:
     """The first file that is not as the record leaves it."""
-    found = _compare(expected, player.workspace, player.turn)
+    found = compare(expected, player.workspace, player.turn)
     if found is None or found.path is None or found.path not in player.unknown:
         return found
-    return Difference(
-        found.turn, found.path, f"{found.reason}: {player.unknown[found.path]}; see --run-commands"
-    )
-
-
-def _compare(expected: Mapping[str, str | None], workspace: Workspace, turn: int) -> Difference | None:
-    for path, recorded in expected.items():
-        found = entry(workspace, path)
-        if not same(recorded, found):
-            return Difference(turn, path, f"{shown_entry(found)} here, {shown_entry(recorded)} on record")
-    return None
-
-
-def _changes(event: Event) -> tuple[Change, ...]:
-    return event.changes if isinstance(event, (Result, Changed)) else ()
+    return Difference(found.turn, found.path, f"{found.reason}: {player.unknown[found.path]}")
 
 
 def _silent(line: str) -> None:

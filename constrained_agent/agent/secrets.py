@@ -1,11 +1,12 @@
-"""Secrets in what is written down: each becomes `***` and its last four characters.
+"""Secrets in what is written down: each becomes `***`, and the last four characters of a long one.
 
 Covered: keys that are known by their form (GitHub, OpenAI, Anthropic, AWS, Slack, Google, Hugging Face, GitLab, npm,
 PyPI, Stripe, JSON web tokens), private keys, passwords in addresses, what stands behind `Bearer`, long random values
-behind names like `password` or `token`, and the values of environment variables with such names.
+behind names like `password` or `token`, shorter ones behind names that end so (`agent.named_secrets` says which), and
+the values of environment variables with such names.
 
-Not covered: what is encoded once more (base64 of a key), what is split over several texts, short or wordlike passwords
-that no variable of this process holds, and the middle of a private key whose head was not shown.
+Not covered: what is encoded once more (base64 of a key), what is split over several texts, passwords behind no such
+name that no variable of this process holds, and the middle of a private key whose head was not shown.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-MARK = "***"
-"""Stands for a secret; its last characters follow where it is long enough that they say little."""
+from constrained_agent.agent import named_secrets
+from constrained_agent.agent.named_secrets import MARK
 
 _MIN_CHARS_FOR_TAIL, _TAIL_CHARS = 12, 4
 _MIN_VALUE_CHARS = 8  # of a variable's value: shorter ones stand everywhere ("true", "1234")
@@ -43,7 +44,9 @@ _PRIVATE_KEY = re.compile(
     r"(?P<body>(?:(?!-----)[\s\S]){0,20000})(?P<end>-----END [A-Z0-9 ]{0,60}-----)?"
 )
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{30,}")
-_ADDRESS = re.compile(r"(?P<before>://[^\s/:@\"']{0,200}:)(?P<value>[^\s/@\"']{4,200})(?=@)")
+_ADDRESS = re.compile(  # brackets and backslashes cannot stand in one: a template, a pattern
+    r"(?P<before>://[^\s/:@\"'\[\]{}<>\\]{0,200}:)(?P<value>[^\s/@\"'\[\]{}<>\\]{4,200})(?=@)"
+)
 _BEARER = re.compile(
     r"(?P<before>\b(?:bearer|basic)\s{1,4})(?P<value>[A-Za-z0-9._~+/=-]{16,})", re.IGNORECASE
 )
@@ -83,9 +86,10 @@ class Masker:
         text = _FORMS.sub(lambda found: _masked(found[0]), text)
         text = _ADDRESS.sub(_without_value, text)
         text = _BEARER.sub(_without_value, text)
-        return _ASSIGNED.sub(
+        text = _ASSIGNED.sub(
             lambda found: _without_value(found) if _is_random(found["value"]) else found[0], text
         )
+        return _without_named(text)
 
     def record(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """A JSON object with every string in it masked.
@@ -120,6 +124,8 @@ class Masker:
         """A member of an object: `"password": "..."` is an assignment, too."""
         if isinstance(value, str) and re.search(_SECRET_NAME, key, re.IGNORECASE) and _is_random(value):
             return _masked(value), True
+        if isinstance(value, str) and named_secrets.is_secret(key, value):
+            return MARK, True
         return self._value(value)
 
 
@@ -135,6 +141,15 @@ def _without_value(found: re.Match[str]) -> str:
     if found["value"].startswith(MARK):
         return found[0]
     return found["before"] + _masked(found["value"])
+
+
+def _without_named(text: str) -> str:
+    """A text without the values of names; without their ends, too, which of a short one would say much."""
+    pieces, at = [], 0
+    for start, end in named_secrets.spans(text):
+        pieces += [text[at:start], MARK]
+        at = end
+    return "".join([*pieces, text[at:]])
 
 
 def _without_key(found: re.Match[str]) -> str:

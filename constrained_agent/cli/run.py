@@ -56,6 +56,8 @@ class Flags(ModelFlags):
     refuse_broken: bool
     transcript: str | None
     max_added_lines: int
+    carrier: str
+    parallel_calls: bool
 
 
 @click.command(
@@ -97,6 +99,14 @@ class Flags(ModelFlags):
 @click.option("--refuse-broken", is_flag=True, help="Refuse a patch that brings a syntax error into a file.")
 @click.option("--transcript", metavar="FILE", help="Append every event as a JSON line.")
 @max_added_lines_option
+@click.option(
+    "--carrier",
+    type=click.Choice(["freeform", "json"]),
+    default="freeform",
+    show_default=True,
+    help="How a patch travels in a call: as raw text, or as a string of JSON.",
+)
+@click.option("--parallel-calls", is_flag=True, help="An answer may hold several calls; they are run in order.")
 @model_options
 def command(**flags: Any) -> int:
     return _run(Flags(**flags))
@@ -211,6 +221,8 @@ def _settings(flags: Flags, card: Card) -> Settings:
             flags.think_budget,
             flags.max_added_lines,
             flags.drafts,
+            flags.carrier,  # type: ignore[arg-type]
+            flags.parallel_calls,
         ),
         limits=Limits(flags.max_turns, flags.max_run_tokens, flags.time_limit_s),
         prompt_size=card.prompt,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +12,8 @@ import click
 from constrained_agent.errors import UserError
 
 if TYPE_CHECKING:
-    from constrained_agent.agent.cut import Cut
     from constrained_agent.agent.events import Run
-    from constrained_agent.agent.ledger import Row
     from constrained_agent.agent.replay import Replayed
-    from constrained_agent.messages import ToolResult
 
 _FILE = click.argument("file", metavar="FILE")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
@@ -49,32 +45,27 @@ def command() -> None:
 
 @command.command(help="A run as it went: answers (forced tokens dimmed), calls, results, notes.")
 @_FILE
-@click.option("--turn", type=click.IntRange(0), metavar="N", help="Only this turn.")
+@click.option(
+    "--turn",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Only this turn; 0 is the start: task, files, settings.",
+)
 @click.option("--full", is_flag=True, help="Results whole, however long.")
 @_RUN
 @_JSON
 def show(file: str, turn: int | None, full: bool, number: int | None, as_json: bool) -> None:
-    from constrained_agent.cli import transcript_view, view
+    from constrained_agent.cli import transcript_facts, transcript_view, view
 
-    runs = _runs(file, number)
+    runs, n_runs = _runs(file, number)
     if turn is not None:
         _check_turn(runs, turn)
     if as_json:
-        events = {run.number: transcript_view.of_turn(run, turn) for run in runs}
-        starts = {run.number: [] if turn is not None else [run.start.fields] for run in runs}
-        listed = [
-            {
-                "run": run.number,
-                "cut_off": run.cut_off,
-                "events": [*starts[run.number], *(event.fields for event in events[run.number])],
-            }
-            for run in runs
-        ]
-        click.echo(json.dumps({"file": file, "runs": listed}))
+        click.echo(json.dumps({"file": file, "runs": [transcript_facts.of_run(run, turn) for run in runs]}))
         return
     out = view.console(stderr=False)
     for run in runs:
-        transcript_view.show(out, run, turn=turn, full=full)
+        transcript_view.show(out, run, turn=turn, full=full, n_runs=n_runs)
 
 
 @command.command(help="What the tokens of a run went into, turn by turn.")
@@ -82,21 +73,11 @@ def show(file: str, turn: int | None, full: bool, number: int | None, as_json: b
 @_RUN
 @_JSON
 def ledger(file: str, number: int | None, as_json: bool) -> None:
-    from constrained_agent.agent.ledger import rows, total
-    from constrained_agent.cli import transcript_view
+    from constrained_agent.cli import transcript_facts, transcript_view
 
-    runs = _runs(file, number)
+    runs, _ = _runs(file, number)
     if as_json:
-        listed = [
-            {
-                "run": run.number,
-                "turns": [_row_facts(row) for row in rows(run)],
-                "total": _row_facts(total(rows(run))),
-                "prompt_parts": run.start.prompt_parts,
-            }
-            for run in runs
-        ]
-        click.echo(json.dumps({"file": file, "runs": listed}))
+        click.echo(json.dumps({"file": file, "runs": [transcript_facts.of_ledger(run) for run in runs]}))
         return
     for run in runs:
         if len(runs) > 1:
@@ -105,8 +86,10 @@ def ledger(file: str, number: int | None, as_json: bool) -> None:
 
 
 @command.command(
-    help="Apply the patches of a run to DIR, without a model, and compare the files with the record. What its "
-    "commands wrote is written as recorded. Exit code 1 if the tree comes out another one."
+    help="Apply the patches of a run to DIR, without a model, and compare the files that it read or changed with "
+    "the record. What its commands wrote is written as recorded. Other files of DIR may differ from the start of the "
+    "run, for a repository moves on: a note and the last line say so. Exit code 1 if a file comes out another one, "
+    "and if nothing could be compared: the run touched no file, and DIR is not the folder that it began with."
 )
 @_FILE
 @_REPO
@@ -117,21 +100,23 @@ def ledger(file: str, number: int | None, as_json: bool) -> None:
 def replay(
     file: str, repo: Path, to_turn: int | None, run_commands: bool, number: int | None, as_json: bool
 ) -> int:
+    from constrained_agent.agent.compared import own_paths
     from constrained_agent.agent.replay import replay as play
+    from constrained_agent.cli import transcript_facts
 
-    run = _one(file, number)
-    replayed = play(run, repo, to_turn=to_turn, run_commands=run_commands, report=_report)
+    run, own = _one(file, number), own_paths(repo, Path(file))
+    replayed = play(run, repo, to_turn=to_turn, run_commands=run_commands, report=_report, ignored=own)
     _say_notes(replayed)
     if as_json:
-        click.echo(json.dumps(_replay_facts(replayed)))
+        click.echo(json.dumps(transcript_facts.of_replay(replayed)))
     else:
-        _print(_outcome(replayed))
+        _print(transcript_facts.outcome(replayed))
     return 1 if replayed.difference is not None else 0
 
 
 @command.command(
     help="Copy DIR, make the run once more in the copy up to turn N, and run the tests there. DIR may also be as "
-    "the run left it; it stays as it is. Exit code 1 if the tests fail."
+    "the run left it; it stays as it is. Exit code 1 if the tests fail, or for what `replay` has it."
 )
 @_FILE
 @click.option(
@@ -146,8 +131,10 @@ def replay(
 @_RUN
 @_JSON
 def cut(file: str, after: int, repo: Path, out: Path | None, number: int | None, **given: Any) -> int:
+    from constrained_agent.agent.compared import own_paths
     from constrained_agent.agent.cut import cut as cut_off
     from constrained_agent.agent.cut import temporary_copy
+    from constrained_agent.cli import transcript_facts
 
     run = _one(file, number)
     tests = _test_command(run, given["test_command"], kept=out is not None)
@@ -160,12 +147,13 @@ def cut(file: str, after: int, repo: Path, out: Path | None, number: int | None,
             test_command=tests,
             run_commands=given["run_commands"],
             report=_report,
+            ignored=own_paths(repo, Path(file)),
         )
     _say_notes(done.replayed)
     if given["as_json"]:
-        click.echo(json.dumps(_cut_facts(done, out)))
+        click.echo(json.dumps(transcript_facts.of_cut(done, out)))
     else:
-        _print(_outcome(done.replayed) if done.tests is None else done.tests.text)
+        _print(transcript_facts.outcome(done.replayed) if done.tests is None else done.tests.text)
         if out is not None:
             click.echo(f"the copy is kept: {out}", err=True)
     return 0 if done.replayed.difference is None and (done.tests is None or done.tests.ok) else 1
@@ -187,42 +175,45 @@ def cut(file: str, after: int, repo: Path, out: Path | None, number: int | None,
 @_JSON
 def undo(file: str, repo: Path, dry_run: bool, as_json: bool) -> int:
     from constrained_agent.agent.undoing import undo_last
+    from constrained_agent.cli import transcript_facts
 
-    result = undo_last(file, _runs(file, None), repo, dry_run=dry_run)
+    result = undo_last(file, _runs(file, None)[0], repo, dry_run=dry_run)
     if as_json:
-        click.echo(json.dumps({"ok": result.ok, "error_kind": result.error_kind, **_undo_facts(result)}))
+        click.echo(json.dumps(transcript_facts.of_undo(result)))
     else:
         _print(str(result.data.get("diff") or result.text).rstrip("\n"))
     return 0 if result.ok else 1
 
 
-def _undo_facts(result: ToolResult) -> dict[str, Any]:
-    return {"text": result.text, **result.data}
+def _runs(file: str, number: int | None, *, last: bool = False) -> tuple[list[Run], int]:
+    """The runs of a file, or one of them, and how many it holds; the others are not looked into.
 
-
-def _runs(file: str, number: int | None) -> list[Run]:
-    """The runs of a file, or one of them.
+    Args:
+        number: which one; None for all of them, or with `last` for the last.
 
     Raises:
         UserError: it cannot be read, or there is no such run.
     """
-    from constrained_agent.agent.records import read
+    from constrained_agent.agent.records import stretches
 
-    runs = read(file)
-    if number is not None and number > len(runs):
-        raise UserError(f"--run {number}: {file} holds {len(runs)}")
+    found = stretches(file)
+    if number is not None and number > len(found):
+        raise UserError(f"--run {number}: {file} holds {len(found)}")
+    if last and number is None:
+        number = len(found)
+    runs = [stretch.run() for stretch in found if number in (None, stretch.number)]
     for run in runs:
         if run.cut_off:
             click.echo(f"note: the last line of run {run.number} is cut off and was left out", err=True)
-    return [run for run in runs if number in (None, run.number)]
+    return runs, len(found)
 
 
 def _one(file: str, number: int | None) -> Run:
     """One run: the last one, unless another is asked for."""
-    runs = _runs(file, number)
-    if len(runs) > 1:
-        click.echo(f"run {len(runs)} of {len(runs)} (--run takes another one)", err=True)
-    return runs[-1]
+    (run,), n_runs = _runs(file, number, last=True)
+    if n_runs > 1:
+        click.echo(f"run {run.number} of {n_runs} (--run takes another one)", err=True)
+    return run
 
 
 def _check_turn(runs: list[Run], turn: int) -> None:
@@ -237,7 +228,7 @@ def _test_command(run: Run, given: str | None, *, kept: bool) -> str | None:
     Raises:
         UserError: there is none.
     """
-    from constrained_agent.agent.secrets import MARK
+    from constrained_agent.agent.named_secrets import MARK
 
     if given is not None:
         if not given.strip():
@@ -268,26 +259,3 @@ def _print(text: str) -> None:
 def _say_notes(replayed: Replayed) -> None:
     for note in replayed.notes:
         _report(f"note: {note}")
-
-
-def _outcome(replayed: Replayed) -> str:
-    if replayed.difference is not None:
-        return f"differs from the record: {replayed.difference}"
-    changed = ", ".join(entry.path for entry in replayed.tree) or "none"
-    return f"the same tree as after turn {replayed.turn} of the run; changed files: {changed}"
-
-
-def _replay_facts(replayed: Replayed) -> dict[str, Any]:
-    return {"ok": replayed.difference is None, **asdict(replayed)}
-
-
-def _cut_facts(done: Cut, out: Path | None) -> dict[str, Any]:
-    tests = None if done.tests is None else {"passed": done.tests.ok, **done.tests.data}
-    passed = done.tests is None or done.tests.ok
-    facts = _replay_facts(done.replayed)
-    kept = None if out is None else str(out)
-    return {**facts, "ok": facts["ok"] and passed, "rewound": done.rewound, "tests": tests, "out": kept}
-
-
-def _row_facts(row: Row) -> dict[str, Any]:
-    return {**asdict(row), "tokens_per_s": row.tokens_per_s}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,16 @@ RESULT_LINES = 20
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )  # what a model or a file wrote must not steer the terminal
+_CUT_BY = {
+    "repetition": "because it repeated itself",
+    "length": "at the limit of tokens",
+    "closed_by_budget": "near the limit of tokens",
+    "thinking_limit": "at the limit of thinking",
+    "time_limit": "at the time limit",
+    "interrupted": "by Ctrl-C",
+}
+"""Why an answer was cut off, by its stop reason."""
+
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _COLUMNS = (
     *("turn", "prompt", "reused", "written", "forced", "steps", "guessed", "came true"),
@@ -43,16 +55,24 @@ def of_turn(run: Run, number: int | None) -> list[Event]:
     return found
 
 
-def show(out: Console, run: Run, *, turn: int | None = None, full: bool = False) -> None:
+def show(out: Console, run: Run, *, turn: int | None = None, full: bool = False, n_runs: int = 1) -> None:
     """Print a run, or one turn of it.
 
     Args:
+        turn: the number of an answer, with all that came before the next one; 0 is the start.
         full: results whole, however long.
+        n_runs: how many there are in the file; of several, each says which it is.
     """
-    if turn is None:
-        out.rule(f"run {run.number}", align="left")
+    if not turn or n_runs > 1:
+        out.rule(f"run {run.number}" if n_runs == 1 else f"run {run.number} of {n_runs}", align="left")
+    if not turn:
         out.print(Text(printable(run.start.task)))
         out.print(Text(_about(run), style="dim"))
+    if turn == 0:
+        for line in _settings(run):
+            out.print(Text(printable(line), style="dim"))
+    if turn is not None and turn > run.last_turn:
+        out.print(Text(f"there is no turn {turn}: the run has {run.last_turn}", style="yellow"))
     for event in of_turn(run, turn):
         _show_event(out, run, event, full)
     if turn is None and run.end is None:
@@ -86,19 +106,15 @@ def _show_event(out: Console, run: Run, event: Event, full: bool) -> None:
             paths = ", ".join(change.path for change in event.changes)
             out.print(Text(f"changed by other hands: {printable(paths)}", style="yellow"))
         case End():
-            tests = {None: "not run", True: "passed", False: "failed"}[event.tests_passed]
-            changed = ", ".join(map(str, event.fields.get("changed_files", ()))) or "none"
             out.rule(align="left")
-            out.print(Text(printable(f"{event.exit_reason}: tests {tests}; changed files: {changed}")))
+            out.print(Text(printable(_ended(run, event))))
         case _:
             facts = (f"{key} {value}" for key, value in event.fields.items() if key not in ("event", "time"))
             out.print(Text(printable(f"{event.kind}: {', '.join(facts)}"), style="dim"))
 
 
 def _show_result(out: Console, run: Run, event: Result, full: bool) -> None:
-    if (call := run.call(event)) is not None:
-        shown = ", ".join(f"{key}={value!r}" for key, value in call.arguments.items() if key != "patch")
-        out.print(Text(printable(f"→ {call.name}({shown})"), style="bold"))
+    out.print(Text(printable(f"→ {_heading(run, event)}"), style="bold"))
     diff = event.data.get("diff")
     lines = str(diff or event.text).rstrip("\n").split("\n")
     rest = 0 if full else len(lines) - RESULT_LINES
@@ -107,6 +123,33 @@ def _show_result(out: Console, run: Run, event: Result, full: bool) -> None:
         out.print(Text(printable(line), style=style))
     if rest > 0:
         out.print(Text(f"… {rest} more lines (--full)", style="dim"))
+
+
+def _heading(run: Run, event: Result) -> str:
+    """Whose result it is."""
+    from constrained_agent.tools.undo import CALL_ID
+
+    if (call := run.call(event)) is not None:
+        shown = ", ".join(f"{key}={value!r}" for key, value in call.arguments.items() if key != "patch")
+        return f"{call.name}({shown})"
+    if event.call_id == CALL_ID:
+        when = ", after the end of the run" if run.end is not None and run.end.line < event.line else ""
+        return f"undo: the patch of {event.data.get('undone', 'a call')} was taken back{when}"
+    if event.command is not None:
+        return "the person's test command"
+    faults = (kind for turn in run.turns for call_id, kind in turn.faults if call_id == event.call_id)
+    if (kind := next(faults, None)) is not None:
+        return f"a call that could not be read ({kind})"
+    return f"{event.call_id}: its call is not on record (a turn is missing)"
+
+
+def _ended(run: Run, end: End) -> str:
+    """How a run ended, and of answers that were cut off, by what: the reason alone says only that they were."""
+    tests = {None: "not run", True: "passed", False: "failed"}[end.tests_passed]
+    cut = Counter(turn.stop_reason for turn in run.turns if turn.stop_reason in _CUT_BY)
+    by = ", ".join(f"{n} {_CUT_BY[reason]}" for reason, n in cut.items())
+    why = f" (answers that were cut off and not run: {by})" if by and end.exit_reason == "truncated" else ""
+    return f"{end.exit_reason}{why}: tests {tests}; changed files: {', '.join(end.changed_files) or 'none'}"
 
 
 def _text(turn: Turn) -> Text:
@@ -122,8 +165,9 @@ def _text(turn: Turn) -> Text:
 
 def _counts(turn: Turn) -> str:
     drafts = f", {turn.accepted_tokens} of {turn.drafted_tokens} guesses true" if turn.drafted_tokens else ""
+    cut = f" ({_CUT_BY[turn.stop_reason]})" if turn.stop_reason in _CUT_BY else ""
     return (
-        f"{turn.stop_reason}: {turn.generated_tokens} tokens ({turn.forced_tokens} forced) in {turn.model_steps} "
+        f"{turn.stop_reason}{cut}: {turn.generated_tokens} tokens ({turn.forced_tokens} forced) in {turn.model_steps} "
         f"steps{drafts}, {turn.decode_s:.1f} s; prompt {turn.prompt_tokens} ({turn.reused_tokens} reused), "
         f"{turn.prefill_s:.1f} s"
     )
@@ -138,9 +182,15 @@ def _about(run: Run) -> str:
         "model": start.fields.get("model"),
         "constraint": decoding.get("level") if isinstance(decoding, dict) else None,
         "test command": run.test_command,
-        "files": ", ".join(map(str, start.fields.get("files", ()))),
+        "files": ", ".join(start.files),
     }
     return printable("; ".join(f"{name} {value}" for name, value in facts.items() if value))
+
+
+def _settings(run: Run) -> Iterator[str]:
+    """The settings of a run as they stand on record, one a line."""
+    for name, value in run.start.settings.items():
+        yield f"{name}: {json.dumps(value, ensure_ascii=False)}"
 
 
 def _unfinished(run: Run) -> str:

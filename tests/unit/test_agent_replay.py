@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from constrained_agent.agent import records
+from constrained_agent.agent.compared import own_paths
 from constrained_agent.agent.cut import cut, temporary_copy
 from constrained_agent.agent.replay import replay
 from constrained_agent.agent.watch import NoWatcher
@@ -207,7 +208,8 @@ class TestReplay:
         replayed = replay(run, start)
         assert len(replayed.notes) == 2
         assert str(replayed.difference).startswith("turn 2: raw: no file here, 100644 ")
-        assert "written by a command; what it wrote is not on record" in str(replayed.difference)
+        assert "written by a command; what it wrote is not on record (too long" in str(replayed.difference)
+        assert str(replayed.difference).endswith("; see --run-commands")
         shutil.rmtree(start)
         shutil.copytree(root, start)
         (start / "raw").unlink()
@@ -219,6 +221,67 @@ class TestReplay:
         with pytest.raises(UserError, match="2 more files were changed than are on record; --run-commands"):
             replay(run, start)
         assert replay(run, start, run_commands=True).difference is None
+
+    def test_other_files_may_be_others_but_that_is_said(self, recorded, root):
+        """It said "the same tree", whatever stood beside the files that the run touched."""
+        run, start = recorded([ONE_TO_TWO])
+        assert replay(run, shutil.copytree(start, start.parent / "same")).whole_tree == "same"
+        (start / "d" / "g.txt").write_text("another")
+        (start / "new").write_text("x")
+        replayed = replay(run, start)
+        assert (replayed.difference, replayed.whole_tree, replayed.patches) == (None, "differs", 1)
+        assert replayed.notes == (
+            "files that the run neither read nor changed are not as they were at its start: the whole folder has "
+            "another hash (here 3 files, then 2)",
+        )
+
+    def test_a_run_that_touched_nothing_in_another_folder(self, recorded, root, tmp_path):
+        run, start = recorded([call("exec_command", command="true")], test_command="test ! -e ran")
+        assert replay(run, start).difference is None
+        (tmp_path / "empty").mkdir()
+        replayed = replay(run, tmp_path / "empty", run_commands=True)
+        assert (replayed.commands, replayed.turn, replayed.whole_tree) == (0, 0, "differs")
+        assert "nothing could be compared: the run read and changed no file" in str(replayed.difference)
+        assert "(here 0 files, then 2)" in str(replayed.difference)
+
+    def test_without_a_hash_of_all_files(self, recorded, root, monkeypatch):
+        monkeypatch.setattr("constrained_agent.tools.snapshot.MAX_FILES", 1)
+        run, start = recorded(["ok"])
+        replayed = replay(run, start)
+        assert replayed.whole_tree == "unknown"
+        assert "of the other files there is no hash" in str(replayed.difference)
+
+    def test_a_transcript_in_the_repository_is_none_of_its_files(self, recorded, root):
+        run, start = recorded([ONE_TO_TWO])
+        shutil.copy(root.parent / "repo.jsonl", start / "run.jsonl")
+        assert own_paths(start, start / "d" / ".." / "run.jsonl") == {"run.jsonl"}
+        assert own_paths(start / "d", start / "run.jsonl") == set()
+        assert replay(run, start, ignored={"run.jsonl"}).whole_tree == "same"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "says"),
+        [
+            (
+                '"ok": true',
+                '"ok": false',
+                "by the patch of call_1; what it wrote is not on record, and the patch",
+            ),
+            (
+                '"event": "turn"',
+                '"event": "lost"',
+                "by call_1; what it wrote is not on record, nor is its call",
+            ),
+        ],
+    )
+    def test_a_patch_that_cannot_be_made_again_is_no_command(self, recorded, root, old, new, says):
+        """Both were said to be written by a command, with advice to run it again."""
+        _, start = recorded([ONE_TO_TWO])
+        log = root.parent / "repo.jsonl"
+        log.write_text(log.read_text().replace(old, new))
+        replayed = replay(records.read(log)[0], start)
+        assert replayed.difference.path == "f.txt"
+        assert says in replayed.difference.reason
+        assert "command" not in replayed.difference.reason
 
     def test_schema_0_cannot_be_replayed(self, tmp_path, root):
         file = tmp_path / "old.jsonl"
@@ -242,7 +305,7 @@ class TestCut:
         run, start = recorded([ONE_TO_TWO, call("exec_command", command="chmod +x d/g.txt"), ALL_KINDS])
         before = tree(root)
         done = cut(run, root, tmp_path / "out", 0)
-        assert (done.rewound, done.tests) == (True, None)
+        assert (done.rewound, done.tests, done.replayed.whole_tree) == (True, None, "same")
         assert tree(tmp_path / "out") == tree(start)
         assert tree(root) == before
         assert cut(run, root, tmp_path / "out3", 3).replayed.difference is None
@@ -269,6 +332,7 @@ class TestCut:
         cut(run, root, tmp_path / "copy", 1, test_command="echo tests >> way")
         assert (root / "f.txt").read_text() == "two\nx\n"
         assert (tmp_path / "copy" / "f.txt").read_text() == "two\nx\ntests\n"
+        assert cut(run, root, tmp_path / "start-of-it", 0).replayed.whole_tree == "same"
 
     def test_the_copy_needs_a_place_of_its_own(self, recorded, root, tmp_path):
         run, start = recorded([ONE_TO_TWO])

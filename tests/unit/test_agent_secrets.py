@@ -36,6 +36,7 @@ def test_keys_of_known_forms(secret, around):
     [
         (f"password = '{DRAWN}'", "password = '***8sT1'"),
         (f'"api_key": "{DRAWN}"', '"api_key": "***8sT1"'),
+        ("E   KeyError: 'DB_PASSWORD=hunter2hunter2'", "E   KeyError: 'DB_PASSWORD=***'"),
         (f"DB_PASSWORD={DRAWN}", "DB_PASSWORD=***8sT1"),
         (f"token: {DRAWN}", "token: ***8sT1"),
         (f"+os.environ['SECRET_KEY'] = \"{DRAWN}\"", "+os.environ['SECRET_KEY'] = \"***8sT1\""),
@@ -60,6 +61,8 @@ def test_values_behind_names(text, masked):
         "if text.startswith('-----BEGIN PRIVATE KEY-----'):\n    pass",
         "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n*** End Patch",
         "https://host:8080/a@b",
+        r"(?:https?://)?(?:[\w.-]+@)?(?:localhost|127)",
+        "f'postgres://{user}:{password}@{host}' and postgres://<user>:<password>@host",
         "index 3f2a9c1b8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a..0000000000000000000000000000000000000000",
     ],
 )
@@ -108,7 +111,7 @@ def test_records_are_marked_where_something_was_masked():
         "forced_chars": [3],
         "calls": [
             {"id": "1", "arguments": {"patch": f"+{secret}"}},
-            {"id": "2", "arguments": {"token": DRAWN}},
+            {"id": "2", "arguments": {"token": DRAWN, "db_password": "hunter2", "password": "<password>"}},
         ],
         "faults": [{"kind": "x"}],
     }
@@ -118,7 +121,11 @@ def test_records_are_marked_where_something_was_masked():
         "forced_chars": None,
         "calls": [
             {"id": "1", "arguments": {"patch": "+***a1B2"}, "masked": True},
-            {"id": "2", "arguments": {"token": "***8sT1"}, "masked": True},
+            {
+                "id": "2",
+                "arguments": {"token": "***8sT1", "db_password": "***", "password": "<password>"},
+                "masked": True,
+            },
         ],
         "faults": [{"kind": "x"}],
         "masked": True,

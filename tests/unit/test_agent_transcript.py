@@ -178,6 +178,15 @@ class TestSecrets:
         change = the(agent.events, "result")[1]["changes"][0]
         assert (change["before_text"], change["masked"]) == ("KEY=***a1B2\nx=1\n", True)
 
+    def test_a_password_that_a_test_command_prints(self, tiny_runtime, root):
+        """It stayed in the clear: behind its name, too, a value had to look drawn."""
+        (root / "settings").write_text("DB_PASSWORD=hunter2hunter2\n")
+        agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "ok"], test_command="cat settings")
+        agent.run()
+        assert "hunter2" not in agent._log.read_text()
+        assert the(agent.events, "result")[1]["data"]["stdout"] == "DB_PASSWORD=***\n"
+        assert the(agent.events, "turn")[0]["ids"]
+
     def test_a_secret_of_the_environment(self, written, monkeypatch):
         """Commands do not get it, but it may stand in a file."""
         monkeypatch.setenv("DEPLOY_TOKEN", "rather plain words 1")
@@ -232,6 +241,42 @@ class TestReading:
         ):
             records.read(self.write(tmp_path, {**START, "schema": 2}))
 
+    def test_a_newer_schema_stops_only_who_wants_that_run(self, tmp_path):
+        file = self.write(tmp_path, START, NOTE, {**START, "schema": 2}, {"event": "note"}, "broken\n", NOTE)
+        first, second = records.stretches(file)
+        assert (first.run().number, len(first.run().events)) == (1, 1)
+        with pytest.raises(UserError, match=r"line 3 .*take another run of the file"):
+            second.run()
+
+    @pytest.mark.parametrize(
+        ("field", "value", "says"),
+        [
+            ("forced_chars", [1, "x"], r"forced_chars\[1\] must be of type int, not str"),
+            ("forced_chars", [-1], r"forced_chars\[0\] must be 0 or more, not -1"),
+            ("forced_chars", {}, "`forced_chars` must be of type list, not dict"),
+            ("forced", [1, None], r"forced\[1\] must be of type int, not NoneType"),
+            ("ids", [True], r"ids\[0\] must be of type int, not bool"),
+            ("calls", ["x"], r"calls\[0\] must be an object, not str"),
+            ("faults", [3], r"faults\[0\] must be an object, not int"),
+        ],
+    )
+    def test_items_of_lists_are_looked_at(self, tmp_path, field, value, says):
+        """`forced_chars: [1, "x"]` ended in a traceback."""
+        turn = {
+            "event": "turn",
+            "time": 2,
+            "number": 1,
+            "tool_choice": "auto",
+            "text": "ab",
+            "stop_reason": "x",
+        }
+        turn |= {"prompt_tokens": 1, "reused_tokens": 0, "model_steps": 1, "prefill_s": 0, "decode_s": 0}
+        file = self.write(tmp_path, START, turn)
+        assert records.read(file)[0].last_turn == 1
+        file = self.write(tmp_path, START, {**turn, field: value})
+        with pytest.raises(UserError, match=r"line 2 \(turn\): " + says):
+            records.read(file)
+
     def test_the_broken_last_line_of_a_killed_run_is_left_out(self, tmp_path):
         (run,) = records.read(self.write(tmp_path, START, NOTE, '{"event": "turn", "ti'))
         assert (run.cut_off, len(run.events), run.end) == (True, 1, None)
@@ -260,6 +305,12 @@ class TestReading:
             ),
             ([START, {"event": "changed", "time": 1, "changes": [1]}], r"changes\[0\] must be an object"),
             ([START, {"event": "changed", "time": 1, "changes": [{}]}], r"changes\[0\]: `path` is missing"),
+            ([{**START, "files": [1]}], r"files\[0\] must be of type str, not int"),
+            (
+                [START, {**END, "changed_files": [None]}],
+                r"line 2 \(end\): changed_files\[0\] must be of type str",
+            ),
+            ([START, {**END, "tests_passed": []}], "`tests_passed` must be of type bool, not list"),
         ],
     )
     def test_what_is_no_transcript(self, tmp_path, lines, says):

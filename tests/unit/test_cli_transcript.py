@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -70,7 +71,7 @@ class TestShow:
                 "turn 2 ──",
                 "→ apply_patch()",
                 "@@ -1,4 +1,4 @@\n-one\n+two\n",
-                "tests passed: grep -q two f.txt",
+                "→ the person's test command\ntests passed: grep -q two f.txt",
                 "turn 3 ──",
                 "Done.",
                 "done: tests passed; changed files: f.txt",
@@ -87,6 +88,38 @@ class TestShow:
         assert "apply_patch" in shown
         assert "read_file" not in shown
         assert "Make one two." not in shown
+
+    def test_turn_0_is_the_start(self, recorded):
+        shown = invoke("show", recorded.log, "--turn", 0).output
+        for text in (
+            "run 1 ──",
+            "Make one two.",
+            "constraint grammar",
+            'limits: {"max_turns": 8',
+            "decoding: {",
+        ):
+            assert text in shown
+        assert "turn 1" not in shown
+        (facts,) = json.loads(invoke("show", recorded.log, "--turn", 0, "--json").output)["runs"]
+        assert [event["event"] for event in facts["events"]] == ["start"]
+
+    def test_an_answer_that_went_round_in_circles(self, tiny_runtime, tmp_path):
+        """ "truncated" alone reads as if the answers had been too long."""
+        recorded = Recorded(tiny_runtime, tmp_path, ["round and round " * 60] * 3)
+        shown = invoke("show", recorded.log).output
+        assert "repetition (because it repeated itself): " in shown
+        why = "truncated (answers that were cut off and not run: 3 because it repeated itself): tests not run"
+        assert why in shown
+
+    def test_a_call_that_could_not_be_read_and_one_whose_turn_is_missing(self, tiny_runtime, tmp_path):
+        broken = '<tool_call>\n{"name": "nothing", "arguments": {}}\n</tool_call>'
+        recorded = Recorded(tiny_runtime, tmp_path, [broken, READ, "Done."], level="off")
+        shown = invoke("show", recorded.log).output
+        assert "→ a call that could not be read (unknown_tool)" in shown
+        lines = recorded.agent._log.read_text().splitlines(keepends=True)
+        file = tmp_path / "gap.jsonl"
+        file.write_text("".join(line for line in lines if '"number": 2' not in line))
+        assert "→ call_2: its call is not on record (a turn is missing)" in invoke("show", file).output
 
     def test_what_a_task_or_a_file_holds_does_not_steer_the_terminal(self, recorded):
         assert "Make one two.\\x1b[2J" in invoke("show", recorded.log).output
@@ -127,6 +160,30 @@ class TestShow:
         assert invoke("show", file, "--run", "2").output.count("Make one two.") == 1
         assert run(capsys, "show", file, "--run", "3")[0] == 2
         assert invoke("ledger", file).output.count("total") == 2
+
+    def test_one_turn_of_several_runs_says_of_which(self, recorded, tiny_runtime, tmp_path):
+        (tmp_path / "b").mkdir()
+        short = Recorded(tiny_runtime, tmp_path / "b", ["Done."])
+        file = tmp_path / "two.jsonl"
+        file.write_text(recorded.agent._log.read_text() + short.agent._log.read_text())
+        lines = invoke("show", file, "--turn", 3).output.splitlines()
+        assert lines[0].startswith("run 1 of 2 ──")
+        assert lines[1].startswith("turn 3 ──")
+        assert lines[-2].startswith("run 2 of 2 ──")
+        assert lines[-1] == "there is no turn 3: the run has 1"
+        assert invoke("show", file, "--run", 1).output.startswith("run 1 of 2 ──")
+
+    def test_a_run_of_a_newer_program_hides_no_other(self, recorded, start, tmp_path, capsys):
+        old = recorded.agent._log.read_text()
+        file = tmp_path / "newer.jsonl"
+        file.write_text(old + old.replace('"schema": 1', '"schema": 2'))
+        assert "Make one two." in run(capsys, "show", file, "--run", "1")[1]
+        assert run(capsys, "ledger", file, "--run", "1")[0] == 0
+        assert run(capsys, "replay", file, "--run", "1", "--repo", start)[0] == 0
+        for arguments in (["show", file], ["show", file, "--run", "2"], ["replay", file, "--repo", start]):
+            code, _, err = run(capsys, *arguments)
+            assert code == 2
+            assert "is of a newer program" in err
 
 
 class TestLedger:
@@ -178,6 +235,39 @@ class TestReplay:
         assert (code, facts["ok"], facts["turn"], facts["patches"]) == (0, True, 2, 1)
         assert [entry["path"] for entry in facts["tree"]] == ["f.txt"]
         assert err == "turn 2: patch applied: f.txt\n"
+
+    def test_other_files_differ(self, recorded, start, capsys):
+        (start / "g.txt").write_text("new since\n")
+        code, out, err = run(capsys, "replay", recorded.log, "--repo", start)
+        assert code == 0
+        assert out == (
+            "the files that the run read or changed are as after turn 3; others differ from its start; "
+            "changed files: f.txt\n"
+        )
+        assert "note: files that the run neither read nor changed are not as they were at its start" in err
+
+    def test_a_transcript_in_the_repository(self, recorded, start):
+        shutil.copy(recorded.log, start / "run.jsonl")
+        assert "the same tree" in invoke("replay", start / "run.jsonl", "--repo", start).output
+
+    def test_nothing_to_compare_is_exit_code_1(self, tiny_runtime, tmp_path, capsys):
+        """A run without reads and changes was "the same" in every folder, an empty one too."""
+        recorded = Recorded(tiny_runtime, tmp_path, ["Done."])
+        (tmp_path / "empty").mkdir()
+        arguments = ["replay", recorded.log, "--repo"]
+        assert run(capsys, *arguments, recorded.start)[:2] == (
+            0,
+            "the same tree as after turn 1 of the run; changed files: none\n",
+        )
+        code, out, _ = run(capsys, *arguments, tmp_path / "empty")
+        assert code == 1
+        assert out.startswith("nothing could be compared: the run read and changed no file, and files that")
+        code, out, _ = run(capsys, *arguments, tmp_path / "empty", "--json")
+        assert (code, json.loads(out)["ok"], json.loads(out)["whole_tree"]) == (1, False, "differs")
+        arguments = ["cut", recorded.log, "--after", "1", "--test-command", "true", "--repo"]
+        assert run(capsys, *arguments, recorded.start)[0] == 0
+        code, out, _ = run(capsys, *arguments, tmp_path / "empty")
+        assert (code, "nothing could be compared" in out) == (1, True)
 
     def test_a_difference_is_exit_code_1(self, recorded, start, tmp_path, capsys):
         file = tmp_path / "other.jsonl"
@@ -246,6 +336,9 @@ class TestUndo:
         assert (code, json.loads(out)["undone"], first.read_text()[:4]) == (0, "call_2", "two\n")
         assert run(capsys, *arguments)[0] == 0
         assert first.read_bytes() == (recorded.start / "f.txt").read_bytes()
+        shown = invoke("show", recorded.log).output
+        heading = "→ undo: the patch of call_1 was taken back, after the end of the run\ndiff --git a/f.txt"
+        assert shown.index("done: tests not run") < shown.index(heading)
         code, _, err = run(capsys, *arguments)
         assert code == 2
         assert "no patch of it still stands" in err
@@ -273,6 +366,7 @@ class TestUndo:
     ("arguments", "says"),
     [
         (("show", "/none.jsonl"), "No such file"),
+        (("show", "TURN"), r"line 2 (turn): forced_chars[1] must be of type int, not str"),
         (("show", "LOG", "--turn", "9"), "--turn 9: there are turns 1 to 3"),
         (("replay", "LOG"), "--repo"),
         (("cut", "LOG", "--repo", "."), "--after"),
@@ -283,7 +377,11 @@ class TestUndo:
 )
 def test_wrong_calls(recorded, start, monkeypatch, capsys, arguments, says):
     monkeypatch.chdir(start)
-    code, _, err = run(capsys, *(recorded.log if given == "LOG" else given for given in arguments))
+    (start / "odd").write_text(
+        re.sub(r'"forced_chars": \[\d+', '"forced_chars": [1, "x"', Path(recorded.log).read_text())
+    )
+    files = {"LOG": recorded.log, "TURN": "odd"}
+    code, _, err = run(capsys, *(files.get(given, given) for given in arguments))
     assert code == 2
     assert says in err
     assert "Traceback" not in err

@@ -449,7 +449,12 @@ def test_tests_that_are_changed_come_back(tiny_runtime, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["rm -rf {outside}", "touch {outside}/x; rm -rf /", "git push origin main; touch {outside}/x"]
+    "command",
+    [
+        "touch {outside}/x; rm -rf ../../../srv/data",
+        "touch {outside}/x; rm -rf /",
+        "git push origin main; touch {outside}/x",
+    ],
 )
 def test_a_dangerous_block_is_not_run(tiny_runtime, tmp_path, command):
     outside = tmp_path / "outside"
