@@ -106,7 +106,9 @@ class Flags(ModelFlags):
     show_default=True,
     help="How a patch travels in a call: as raw text, or as a string of JSON.",
 )
-@click.option("--parallel-calls", is_flag=True, help="An answer may hold several calls; they are run in order.")
+@click.option(
+    "--parallel-calls", is_flag=True, help="An answer may hold several calls; they are run in order."
+)
 @model_options
 def command(**flags: Any) -> int:
     return _run(Flags(**flags))

@@ -31,37 +31,71 @@ def _each(commands: list[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("command", commands, ids=lambda command: " ".join(command.split()))
 
 
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A git repository with the names that the lines below speak of. No `build`: with one, `cd build` cannot fail."""
+    root = tmp_path_factory.mktemp("lists") / "repo"
+    for folder in ("src", "sub", "tests", "docs", "dist", "node_modules"):
+        (root / folder).mkdir(parents=True)
+        (root / folder / "a.py").write_text("a\n")
+    for name in ("README.md", "a.py", "a", "b", "x.patch", "package.json"):
+        (root / name).write_text("x\n")
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    return root
+
+
+@pytest.fixture(params=["nowhere", "in a repository"])
+def root(request: pytest.FixtureRequest) -> Path | None:
+    """Where the lines of the lists run: nowhere, or in a real repository, whose paths and links are looked at."""
+    if request.param == "nowhere":
+        return None
+    found: Path = request.getfixturevalue("repository")
+    return found
+
+
+ENVIRONMENT = {"HOME": "/home/me", "PATH": "/usr/bin:/bin"}
+
+
 class TestTheLists:
     @_each(CASES["dangerous"])
-    def test_dangerous(self, command: str) -> None:
-        assert classify(command).risk is Risk.DANGEROUS
+    def test_dangerous(self, command: str, root: Path | None) -> None:
+        assert classify(command, root).risk is Risk.DANGEROUS
 
     @_each(CASES["remote_changing"])
-    def test_remote_changing(self, command: str) -> None:
-        assert classify(command).risk is Risk.REMOTE_CHANGING
+    def test_remote_changing(self, command: str, root: Path | None) -> None:
+        assert classify(command, root).risk is Risk.REMOTE_CHANGING
 
     @_each(CASES["everyday"])
-    def test_everyday(self, command: str) -> None:
-        verdict = classify(command)
+    def test_everyday(self, command: str, root: Path | None) -> None:
+        verdict = classify(command, root)
         assert verdict.risk <= Risk.WRITES, verdict.reason
 
     @_each(CASES["read_only"])
-    def test_read_only(self, command: str) -> None:
-        verdict = classify(command)
+    def test_read_only(self, command: str, root: Path | None) -> None:
+        verdict = classify(command, root)
         assert verdict.risk is Risk.READ_ONLY, verdict.reason
 
     @_each(CASES["writes"])
-    def test_asked_about_though_it_looks_harmless(self, command: str) -> None:
-        verdict = classify(command)
+    def test_asked_about_though_it_looks_harmless(self, command: str, root: Path | None) -> None:
+        verdict = classify(command, root)
         assert verdict.risk is Risk.WRITES, verdict.reason
 
     @_each(NASTY["dangerous"])
-    def test_dangerous_in_disguise(self, command: str) -> None:
-        assert classify(command).risk is Risk.DANGEROUS
+    def test_dangerous_in_disguise(self, command: str, root: Path | None) -> None:
+        assert classify(command, root).risk is Risk.DANGEROUS
 
     @_each(NASTY["remote_changing"])
-    def test_remote_changing_in_disguise(self, command: str) -> None:
-        assert classify(command).risk >= Risk.REMOTE_CHANGING
+    def test_remote_changing_in_disguise(self, command: str, root: Path | None) -> None:
+        assert classify(command, root).risk >= Risk.REMOTE_CHANGING
+
+    @_each(CASES["environment"]["dangerous"])
+    def test_dangerous_with_variables_that_are_empty(self, command: str, root: Path | None) -> None:
+        assert classify(command, root, ENVIRONMENT).risk is Risk.DANGEROUS
+
+    @_each(CASES["environment"]["everyday"])
+    def test_everyday_with_variables_that_are_empty(self, command: str, root: Path | None) -> None:
+        verdict = classify(command, root, ENVIRONMENT)
+        assert verdict.risk <= Risk.WRITES, verdict.reason
 
     def test_there_are_enough_and_none_stands_twice(self) -> None:
         lists = [*NASTY.values(), *(one for one in CASES.values() if isinstance(one, list))]
@@ -200,6 +234,50 @@ class TestInARepository:
         assert classify("touch n*", root).risk is Risk.WRITES
         assert classify("touch .c*", root).risk is Risk.DANGEROUS
 
+    @pytest.mark.parametrize(
+        ("command", "risk"),
+        [
+            ("cd src; pytest > ../log", Risk.WRITES),
+            ("cd src && rm -f ../notes; ls > ../log", Risk.WRITES),
+            ("rm -rf sub; cd sub; ls > ../log", Risk.DANGEROUS),  # it may be gone
+            ("touch x; cd src; ls > ../log", Risk.DANGEROUS),
+            ("cd sub; ls > ../log", Risk.DANGEROUS),  # there is none
+            ("cd src x; ls > ../log", Risk.DANGEROUS),
+            ("cd src & ls > ../log", Risk.DANGEROUS),
+            ("cd src && ls & ls > ../log", Risk.DANGEROUS),
+            ("if true; then cd src & fi; ls > ../log", Risk.DANGEROUS),
+            ("(cd src); ls > ../log", Risk.DANGEROUS),
+            ("cd src | cat; ls > ../log", Risk.DANGEROUS),
+            ("timeout 5 cd src; ls > ../log", Risk.DANGEROUS),
+            ("cd() { :; }; cd src; ls > ../log", Risk.DANGEROUS),
+            ("ls ../other; rm -rf ../other", Risk.DANGEROUS),
+            ("ln -s /etc links; ls > links/etc/x", Risk.DANGEROUS),
+        ],
+    )
+    def test_where_a_line_goes(self, root: Path, command: str, risk: Risk) -> None:
+        verdict = classify(command, root)
+        assert verdict.risk is risk, verdict.reason
+
+    @pytest.mark.parametrize(
+        "path", ["src/$X/a", "$X", "a$X", "links/$X", "out$X", "src/$X/*", "*/$X", "~/$X", "/$X/*"]
+    )
+    def test_half_a_path_is_looked_at_as_far_as_it_is_known(self, root: Path, path: str) -> None:
+        for command in (
+            "cat {}",
+            "ls > {}",
+            "cp a {}",
+            "rm -rf {}",
+            "touch {}",
+            "cd {} && touch x",
+            "cat .env{}",
+        ):
+            assert classify(command.format(path), root).risk >= Risk.WRITES, command
+
+    def test_half_a_path_that_may_be_the_rules_or_gits(self, root: Path) -> None:
+        for path in (".git$X/config", ".gi$X/config", ".constrained$X", "inner/.git/$X"):
+            assert classify(f"echo x > {path}", root).risk is Risk.DANGEROUS, path
+        assert classify("echo x > build/$X", root).risk is Risk.DANGEROUS  # the link leads out
+
     def test_a_repository_may_be_reached_by_a_link(self, root: Path, tmp_path: Path) -> None:
         (tmp_path / "door").symlink_to(root)
         assert classify("cat notes", tmp_path / "door").risk is Risk.READ_ONLY
@@ -217,6 +295,8 @@ class TestVariablesOfTheEnvironment:
         assert classify("$PYTHON -m pytest", None, {"PYTHON": "python3"}).risk is Risk.WRITES
         assert classify("$PYTHON -m pytest", None, {"PYTHON": "rm -rf /;"}).risk is Risk.DANGEROUS
         assert classify("$PYTHON -m pytest").risk is Risk.DANGEROUS
+        assert classify("$PYTHON -m pytest", None, {}).risk is Risk.WRITES  # runs `-m`
+        assert classify("$PYTHON -m pytest", None, {"BASH_ENV": "x"}).risk is Risk.DANGEROUS  # `x` may set it
 
     def test_the_home_is_the_commands_own(self) -> None:
         assert classify("cat ~/x", None, {"HOME": "/home/me"}).reason.startswith(

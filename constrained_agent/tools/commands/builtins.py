@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from constrained_agent.tools.commands import options, paths, programs
 from constrained_agent.tools.commands.programs import Judge
-from constrained_agent.tools.commands.scene import UNKNOWN, UNKNOWN_OUTPUT, Call
-from constrained_agent.tools.commands.verdict import Judgement, danger, reads, remote, worst, writes
+from constrained_agent.tools.commands.scene import UNKNOWN, UNKNOWN_OUTPUT, Call, Scene
+from constrained_agent.tools.commands.verdict import Judgement, Risk, danger, reads, remote, worst, writes
 from constrained_agent.tools.commands.words import holds_command
 
 INPUT = re.compile(r"-|/dev/stdin|/dev/fd/\d+|/proc/\w+/fd/\d+")
@@ -16,12 +17,13 @@ INPUT = re.compile(r"-|/dev/stdin|/dev/fd/\d+|/proc/\w+/fd/\d+")
 
 
 def _cd(call: Call) -> Judgement:
-    """`cd`, `pushd`: the folder is known from here on, if it can be entered."""
+    """`cd`, `pushd`, `popd`: the folder is known from here on, if it can be entered."""
     scene = call.scene
-    targets = options.operands(call.args) or ["~"]
+    targets = options.operands(call.args) or ["-" if call.argv[0] in ("pushd", "popd") else "~"]
     target = targets[0]
     known = (
         target != "-"
+        and call.argv[0] != "popd"
         and not re.search(f"[*?\\[{UNKNOWN}]", target)
         and scene.value("CDPATH") in ("", UNKNOWN)
     )
@@ -29,29 +31,31 @@ def _cd(call: Call) -> Judgement:
     return reads("changes the folder")
 
 
-def _popd(call: Call) -> Judgement:
-    call.scene.moved = frozenset([UNKNOWN])
-    return reads("changes the folder")
+def surely_moves(argv: Sequence[str], scene: Scene) -> bool:
+    """Whether a `cd` cannot fail: its folder is there, and nothing in the line before it could take that away."""
+    if argv[0] != "cd" or len(argv) != 2 or argv[1].startswith("-") or not scene.place.real:
+        return False
+    undisturbed = all(one.risk is Risk.READ_ONLY for one in scene.record.found)
+    return undisturbed and all(
+        UNKNOWN not in full and os.path.isdir(full) and os.access(full, os.X_OK) for full in scene.moved or ()
+    )
 
 
 def _eval(call: Call) -> Judgement:
-    text = " ".join(call.args)
+    """`eval WORDS`, and the first word of `trap`: text that is read as a line."""
+    text = " ".join(options.operands(call.args)[:1] if call.argv[0] == "trap" else call.args)
+    if text in ("", "-"):
+        return reads("sets what happens on a signal")
     if UNKNOWN in text:
         return danger("runs text that is only known when it runs")
     return call.scene.engine.line(text, call.scene)
-
-
-def _trap(call: Call) -> Judgement:
-    args = options.operands(call.args)
-    if not args or args[0] in ("", "-"):
-        return reads("sets what happens on a signal")
-    return _eval(Call(["eval", args[0]], call.scene))
 
 
 def _source(call: Call) -> Judgement:
     """A file read as commands: those of this line are known, those of the repository are its own."""
     if not call.args:
         return reads()
+    call.scene.record.strangers = True
     target, *positional = call.args
     if (judgement := paths.reading(target, call.scene)) and paths.secret(target, call.scene):
         return judgement
@@ -66,7 +70,7 @@ def run_file(call: Call, target: str, positional: list[str]) -> Judgement:
     written = [scene.files[full] for full in paths.absolute(target, scene) if full in scene.files]
     if written:
         if written[0].text is None:
-            return danger("runs a file that this line downloads or makes, unseen")
+            return danger("runs a file that this line makes, unseen")
         inner = scene if call.argv[0] in ("source", ".") else scene.copy()
         if positional:
             inner.positional = tuple(positional)
@@ -86,8 +90,6 @@ def run_input(call: Call) -> Judgement:
         return writes("starts a shell")
     if given.text is not None and UNKNOWN not in given.text:
         return call.scene.engine.line(given.text, call.scene.copy())
-    if given.downloaded:
-        return danger("runs a download, unseen")
     return danger("runs text that is only known when it runs")
 
 
@@ -108,40 +110,26 @@ def _shift(call: Call) -> Judgement:
 
 
 def _read(call: Call) -> Judgement:
-    """`read X`: its value comes from elsewhere."""
-    for name in options.operands(call.args, ("-a", "-d", "-i", "-n", "-N", "-p", "-t", "-u")):
-        call.scene.variables[name.partition("[")[0]] = (UNKNOWN,)
-    for name in options.values(call.args, "a"):
-        call.scene.variables[name] = (UNKNOWN,)
+    """`read X`, `mapfile X`, `printf -v X`: its value comes from elsewhere. `mapfile -C` runs its word."""
+    if call.argv[0] == "printf" and not options.flag(call.args[:1], "v"):
+        return reads("prints")
+    for name in [*call.args, *(word[2:] for word in call.args)]:  # more than are set
+        _set_variable(name.partition("[")[0], UNKNOWN, call.scene)
+    if call.argv[0] in ("mapfile", "readarray") and options.flag(call.args, "C"):
+        return danger("runs a command for the lines that it reads")
     return _evaluated(call)
 
 
-def _mapfile(call: Call) -> Judgement:
-    for name in options.operands(call.args) or ["MAPFILE"]:
-        call.scene.variables[name] = (UNKNOWN,)
-    callbacks = options.values(call.args, "C")
-    return worst(*(_eval(Call(["eval", text], call.scene)) for text in callbacks), reads())
-
-
-def _printf(call: Call) -> Judgement:
-    """Prints; `-v X` sets a variable."""
-    if len(call.args) > 1 and call.args[0].startswith("-v"):
-        from constrained_agent.tools.commands.outputs import printed
-
-        name = call.args[0][2:] or call.args[1]
-        rest = call.args[1 if call.args[0][2:] else 2 :]
-        text = printed(Call(["printf", *rest], call.scene)).text
-        call.scene.variables[name.partition("[")[0]] = (UNKNOWN if text is None else text,)
-        return _evaluated(call)
-    return reads("prints")
+def _set_variable(name: str, value: str, scene: Scene) -> None:
+    scene.variables[name] = (value,)
+    scene.record.strangers |= UNKNOWN in name
 
 
 def _declare(call: Call) -> Judgement:
     """`declare` and its kin where something stands before them (`command export X=1`)."""
     for word in call.args:
         name, sign, value = word.partition("=")
-        if sign and re.fullmatch(r"\w+", name):
-            call.scene.variables[name] = (value,)
+        _set_variable(name, value if sign else UNKNOWN, call.scene)
     return worst(_evaluated(call), writes("sets variables"))
 
 
@@ -168,14 +156,9 @@ def _evaluated(call: Call) -> Judgement:
 
 
 def _hash(call: Call) -> Judgement:
-    if options.flag(call.args, "p"):
+    """`hash -p FILE NAME`, `enable -f FILE NAME`."""
+    if options.flag(call.args, "p" if call.argv[0] == "hash" else "f"):
         return danger("makes a name run another program")
-    return reads()
-
-
-def _enable(call: Call) -> Judgement:
-    if options.flag(call.args, "f"):
-        return danger("loads code into the shell")
     return reads()
 
 
@@ -183,18 +166,6 @@ def _history(call: Call) -> Judgement:
     if options.flag(call.args, "cdwanrs"):
         return danger("changes the history of the shell")
     return reads()
-
-
-def _compgen(call: Call) -> Judgement:
-    """`compgen -C TEXT` runs it."""
-    return worst(*(_eval(Call(["eval", one], call.scene)) for one in options.values(call.args, "C")))
-
-
-def _jobs(call: Call) -> Judgement:
-    """`jobs -x CMD` runs it."""
-    if call.args[:1] and call.args[0].startswith("-x") and call.args[1:]:
-        return call.scene.engine.command(call.args[1:], call.scene, None)
-    return reads("lists jobs")
 
 
 def _coproc(call: Call) -> Judgement:
@@ -206,25 +177,18 @@ def _nothing(_call: Call) -> Judgement:
 
 
 JUDGES: Mapping[str, Judge] = {
-    **dict.fromkeys(["cd", "pushd", "chdir"], _cd),
-    "popd": _popd,
-    "eval": _eval,
-    "trap": _trap,
+    **dict.fromkeys(["cd", "pushd", "chdir", "popd"], _cd),
+    **dict.fromkeys(["eval", "trap"], _eval),
     **dict.fromkeys(["source", "."], _source),
     "set": _set,
     "shift": _shift,
-    **dict.fromkeys(["read", "getopts"], _read),
-    **dict.fromkeys(["mapfile", "readarray"], _mapfile),
-    "printf": _printf,
+    **dict.fromkeys(["read", "getopts", "mapfile", "readarray", "printf"], _read),
     **dict.fromkeys(["declare", "typeset", "export", "readonly", "local"], _declare),
     "alias": _alias,
     **dict.fromkeys(["let", "test", "[", "[[", "unset"], _evaluated),
-    "hash": _hash,
-    "enable": _enable,
+    **dict.fromkeys(["hash", "enable"], _hash),
     "history": _history,
     "coproc": _coproc,
-    "compgen": _compgen,
-    "jobs": _jobs,
     **dict.fromkeys(
         [
             ":",

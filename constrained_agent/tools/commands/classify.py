@@ -55,7 +55,7 @@ def classify(command: str, root: Path | None = None, environment: Mapping[str, s
         real=root is not None,
     )
     reader = Reader()
-    record = Record(reader, place, variables)
+    record = Record(reader, place, command, environment)
     scene = Scene(record, frozenset([place.root]))
     try:
         reader.line(MARKS.sub("?", command), scene)

@@ -6,7 +6,7 @@ import re
 
 from constrained_agent.tools.commands import paths
 from constrained_agent.tools.commands.paths import Zone
-from constrained_agent.tools.commands.scene import Scene
+from constrained_agent.tools.commands.scene import UNKNOWN, UNKNOWN_OUTPUT, Scene
 from constrained_agent.tools.commands.verdict import Judgement, danger, reads, remote, worst, writes
 
 _RUNS = re.compile(
@@ -15,12 +15,30 @@ _RUNS = re.compile(
     r"|child_process|\bexec(?:File)?Sync\b|\bspawnSync\b|\bexecFile\b|\bBun\s*\.\s*(?:spawn|\$)|\bDeno\s*\.\s*(?:Command|run)\b"
     r"|\bprocess\s*\.\s*(?:kill|binding)\b|(?<!platform\.)\bsystem\s*[(\"'q$@]|\bqx\b|\bpopen\w*\b|\bproc_open\b|\bpassthru\b"
     r"|\bshell_exec\b|(?<![.\w-])exec\b|(?<![-/.\w])fork\b|(?<![\"'.\w])spawn\s*[(\"']|\bOpen3\b|%x[({\[]|\bIO\s*\.\s*popen\b"
-    r"|do\s+shell\s+script|\bctypes\b|\bcffi\b|open\s*\(?\s*[\"'][^\"']*\||\bcreate_subprocess_\w+"
+    r"|do\s+shell\s+script|\bctypes\b|\bcffi\b|\bcreate_subprocess_\w+"
+    r"|open\s*\(?\s*(?:my\s+)?(?:[$\w]+\s*,\s*)?[\"'][^\"']*\||(?<![\w.'\"-])kill\s*\(?\s*[\"'\w-]+\s*,|\bProcess\s*\.\s*kill\b"
 )
+_ALIAS_OF_OS = re.compile(
+    r"\bos\s+as\s+(\w+)|\b(\w+)\s*=\s*os\b(?!\s*\.)|\bimport_module\s*\(\s*([\"'])os\3\s*\)"
+)
+_TICKS = re.compile(r"perl|ruby|php|julia")
+"""Languages in which text in backticks is a command."""
+
+_LISTED = re.compile(
+    r"\bsubprocess\s*\.\s*(?:run|call|check_call|check_output|Popen)\s*\(\s*"
+    r"\[\s*((?:'[^'\\\n]*'|\"[^\"\\\n]*\")(?:\s*,\s*(?:'[^'\\\n]*'|\"[^\"\\\n]*\"))*)\s*,?\s*\]\s*(?=\)|,\s*\w+\s*=)"
+)
+"""A program that Python starts by a list of plain words."""
+
+_HARMLESS_OF_SUBPROCESS = re.compile(
+    r"\bimport\s+(?:\w+\s*,\s*)*subprocess\b(?!\s*(?:as\b|\.))|\bsubprocess\s*\.\s*(?:PIPE|DEVNULL|STDOUT|\w+Error|TimeoutExpired)\b"
+)
+_UNPLAIN = re.compile(r"\bshell\b|\bexecutable\b|\bpreexec_fn\b|\benv\b|\*\*")
 _DELETES = re.compile(
     r"\brmtree\b|\brm_rf?\b|\bremove_tree\b|\bremovedirs\b|\brm(?:dir)?Sync\b|\bfs\w*\s*\.\s*(?:promises\s*\.\s*)?rm(?:dir)?\b"
-    r"|\bunlink(?:Sync)?\b|\bos\s*\.\s*(?:remove|rmdir|truncate)\b|\bFileUtils\b|\.\s*rmdir\s*\(|\bDeno\s*\.\s*remove\b"
-    r"|\bremove_dir_all\b|\brimraf\b|\bdelete_tree\b|\bFile\s*\.\s*delete\b"
+    r"|\bunlink(?:Sync)?\b|\bos\s*\.\s*(?:remove|rmdir|truncate)\b|\bFileUtils\b|\.\s*rmdir\s*\(|\bDeno\s*\.\s*remove(?:Sync)?\b"
+    r"|\bremove_dir_all\b|\brimraf\b|\bdelete_tree\b|\bFile\s*\.\s*delete\b|\bfile\s*\.\s*remove\b"
+    r"|(?<![.\w])rm\s*\(\s*[\"'`]|[\"'](?:node:)?fs(?:/promises)?[\"'][\s\S]*\brm(?:dir)?\s*\("
 )
 _HIDES = re.compile(
     r"(?<![.\w])eval\b|\bexecfile\b|\b__import__\b|\bimport_module\s*\(\s*[^\"'\s]|\bspec_from_file\w*|(?<![.\w])compile\s*\("
@@ -28,7 +46,9 @@ _HIDES = re.compile(
     r"|\bnew\s+Function\b|\brunpy\b|\brun_path\b|\bloadstring\b|\bcode\s*\.\s*interact|\brequire\s*\(\s*[^\"'\s]"
 )
 _SENDS = re.compile(
-    r"(?:requests|httpx|axios|https?|aiohttp|urllib\w*|session)\s*\.\s*(?:post|put|patch|delete)\b"
+    r"(?:https?|urllib\w*|session)\s*\.\s*(?:post|put|patch|delete)\b"
+    r"|\b(?:requests|httpx|axios|aiohttp)\b[\s\S]*(?<!mock)\.\s*(?:post|put|patch|delete)\b"
+    r"|\b(?:requests|httpx)\s+import\b[^\n;]*\b(?:post|put|patch|delete|request|\*)|\.\s*request\s*\(\s*[\"'](?:POST|PUT|PATCH|DELETE)"
     r"|method\s*[:=]\s*[\"'](?:POST|PUT|PATCH|DELETE)|\bsmtplib\b|\bsocket\s*\.\s*(?:socket|create_connection)\b"
     r"|\bparamiko\b|\bftplib\b|\btelnetlib\b|\bnet\s*\.\s*(?:connect|createConnection)\b|\bIO::Socket\b|\bTCPSocket\b"
     r"|\bboto3\b|\bfsockopen\b|urlopen\s*\([^)]*,|\bRequest\s*\([^)]*\bdata\b|\bWebSocket\b"
@@ -37,7 +57,7 @@ _SECRET = re.compile(
     r"\benviron\b.*/proc|/proc/.*\benviron\b|\bkeyring\b|\bgetpass\b|\bdotenv\b|\bkeychain\b", re.IGNORECASE
 )
 _WRITES = re.compile(
-    r"\bopen\w*\s*\(|\bwrite\w*\b|\bappend_text\b|\bmkdir\w*\b|\btouch\b|\bsymlink\w*\b|\bcopy\w*\b|\bcreate\w*\b"
+    r"\bopen\w*\s*\(|\bopen\s+[$\w]|\bwrite\w*\b|\bappend_text\b|\bmkdir\w*\b|\btouch\b|\bsymlink\w*\b|\bcopy\w*\b|\bcreate\w*\b"
     r"|\brename\w*\b|\bdump\b|\bmove\b|\breplace\s*\(|\bchmod\b|\bchown\b"
 )
 _STRING = re.compile(
@@ -47,10 +67,18 @@ _READ_MODE = re.compile(r"open\s*\(\s*[^,()]*\)|open\s*\(\s*[^,()]*,\s*['\"](?:r
 MAX_STRINGS = 400
 
 
-def judge_code(text: str, scene: Scene) -> Judgement:
-    """What program text may do, by the words in it. Not by what it computes: text can be made from pieces."""
-    found = reads("runs program text")
-    if _RUNS.search(text):
+def judge_code(text: str, scene: Scene, language: str) -> Judgement:
+    """What program text may do, by the words in it. Not by what it computes: text can be made from pieces.
+
+    Args:
+        language: a text that holds the name of its program, such as a first line `#!/usr/bin/perl`.
+    """
+    for alias in _ALIAS_OF_OS.finditer(text):
+        scene.record.step(1 + len(text) // 200)
+        name = alias[1] or alias[2]
+        text = re.sub(rf"\b{name}\s*\.", "os.", text) if name else text.replace(alias[0], "os")
+    found, rest = _listed(text, scene)
+    if _RUNS.search(rest) or (_TICKS.search(language) and text.count("`") > 1):
         found = worst(found, danger("runs program text that starts other programs"))
     if _DELETES.search(text):
         found = worst(found, danger("runs program text that deletes or moves files"))
@@ -70,7 +98,23 @@ def judge_code(text: str, scene: Scene) -> Judgement:
     return worst(found, writes("runs program text") if writes_files else None)
 
 
+def _listed(text: str, scene: Scene) -> tuple[Judgement, str]:
+    """Commands that stand there word by word, judged as such, and the text without what starts them."""
+    found = reads("runs program text")
+    if _UNPLAIN.search(text):
+        return found, text
+    inner = scene.copy()
+    if re.search(r"\bcwd\b|\bchdir\b", text):
+        inner.cwds = frozenset([UNKNOWN])
+    for call in _LISTED.finditer(text):
+        words = [one[1:-1] for one in re.findall(r"'[^']*'|\"[^\"]*\"", call[1])]
+        judged = scene.engine.command(words, inner, UNKNOWN_OUTPUT)
+        found = worst(found, Judgement(judged.risk, judged.reason))
+    return found, _HARMLESS_OF_SUBPROCESS.sub(" ", _LISTED.sub(" ", text))
+
+
 def _judge_string(string: str, scene: Scene, *, writes_files: bool) -> Judgement:
+    string = re.sub(r"^\s*(?:\+?>{1,2}|\+<)\s*", "", string)  # `open F, ">>/etc/x"`
     if len(string) > 300 or "\n" in string:
         return reads()
     if paths.secret(string, scene):

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from constrained_agent.tools.commands import options, paths
 from constrained_agent.tools.commands.paths import Zone
-from constrained_agent.tools.commands.programs import Judge, arguments, hidden
-from constrained_agent.tools.commands.scene import UNKNOWN, Call, Scene
+from constrained_agent.tools.commands.programs import Judge, arguments, unknown
+from constrained_agent.tools.commands.scene import NO_OUTPUT, UNKNOWN, Call, Scene
 from constrained_agent.tools.commands.verdict import Judgement, danger, reads, worst, writes
 
 _ALL = re.compile(r"[*?.]*\*[*?.]*|\.\.?|")
@@ -17,6 +17,7 @@ _ALL = re.compile(r"[*?.]*\*[*?.]*|\.\.?|")
 
 def deleting(path: str, scene: Scene, *, recursive: bool) -> Judgement:
     """What it means to delete a file, or a folder with all that is in it."""
+    scene = scene if path.endswith("/") else _unlinked(path, scene)
     where = paths.zone(path, scene)
     name = path.rstrip("/").rpartition("/")[2]
     if path.startswith(paths.MADE_HERE):
@@ -27,7 +28,8 @@ def deleting(path: str, scene: Scene, *, recursive: bool) -> Judgement:
         return danger("deletes the repository or what it lies in")
     if where in (Zone.RULES, Zone.PROTECTED):
         return danger(f"deletes {paths.shown(path)}, which git or the rules of permission live on")
-    if where is Zone.TEMPORARY and not recursive and not _ALL.fullmatch(name):
+    is_one = not _ALL.fullmatch(name) and not (recursive and re.search(r"[*?\[]", path))
+    if where is Zone.TEMPORARY and is_one:
         return writes(f"deletes {paths.shown(path)}")
     if where is not Zone.INSIDE:
         return danger(f"deletes {paths.shown(path)}, which is outside the repository")
@@ -38,6 +40,13 @@ def deleting(path: str, scene: Scene, *, recursive: bool) -> Judgement:
     if recursive and not _is_file(path, scene):
         return danger(f"deletes {paths.shown(path)} with all that is in it, and no build makes it anew")
     return writes(f"deletes {paths.shown(path)}")
+
+
+def _unlinked(path: str, scene: Scene) -> Scene:
+    """The scene for what is done to a link itself, not to what it leads to."""
+    own, inner = paths.absolute(path, scene), scene.copy()
+    inner.links = [one for one in scene.links if one[0] not in own]
+    return inner
 
 
 def _is_file(path: str, scene: Scene) -> bool:
@@ -79,7 +88,11 @@ def _mv(call: Call) -> Judgement:
         name = source.rstrip("/").rpartition("/")[2]
         if _ALL.fullmatch(name) and paths.zone(target, call.scene) is not Zone.INSIDE:
             found = worst(found, danger("moves all that a folder holds out of the repository"))
-        if paths.secret(source, call.scene) and where is not Zone.INSIDE:
+        # Under another such name they are as well guarded as before.
+        kept = where is Zone.INSIDE and paths.secret(
+            f"{target}/{name}" if target.endswith("/") else target, call.scene
+        )
+        if paths.secret(source, call.scene) and not kept:
             found = worst(found, danger(f"moves credentials ({paths.shown(source)})"))
         if where not in (Zone.INSIDE, Zone.TEMPORARY) or paths.is_root(source, call.scene):
             found = worst(found, danger(f"moves {paths.shown(source)} from where it belongs"))
@@ -115,8 +128,6 @@ def _write_operands(call: Call) -> Judgement:
 
 def _tee(call: Call) -> Judgement:
     found = worst(reads(), *(paths.writing(one, call.scene) for one in options.operands(call.args)))
-    from constrained_agent.tools.commands.scene import NO_OUTPUT
-
     for operand in options.operands(call.args):
         for full in paths.absolute(operand, call.scene):
             call.scene.files[full] = call.stdin or NO_OUTPUT
@@ -126,11 +137,34 @@ def _tee(call: Call) -> Judgement:
 def _ln(call: Call) -> Judgement:
     operands = options.operands(call.args, ("-S", "-t"))
     targets = options.values(call.args, "t", "--target-directory") or operands[1:][-1:] or ["."]
-    found = worst(writes("makes a link"), paths.writing(targets[0], call.scene))
-    sources = operands[:-1] if len(operands) > 1 else operands
+    found = worst(writes("makes a link"), paths.writing(targets[0], _unlinked(targets[0], call.scene)))
+    sources = operands[:-1] if len(operands) > 1 and targets == operands[-1:] else operands
+    for source in sources:
+        _link(targets[0], source, call.scene, symbolic=options.flag(call.args, "s", "--symbolic"))
     if any(paths.secret(one, call.scene) for one in sources):
         found = worst(found, danger("makes a link to credentials"))
     return found
+
+
+def _link(name: str, source: str, scene: Scene, *, symbolic: bool) -> None:
+    """Remember a link: what is done to its name is done to its source. In a folder it gets the source's name."""
+    inner = f"{name.rstrip('/')}/{paths.absolute(source, scene)[0].rpartition('/')[2]}"
+    is_folder = name.endswith(("/", ".")) or (
+        scene.place.real and any(os.path.isdir(full) for full in paths.absolute(name, scene))
+    )
+    for spelled in (inner,) if is_folder else (name, inner):
+        beside = f"{spelled.rpartition('/')[0] or '.'}/{source}"  # what a relative source is relative to
+        target = beside if symbolic and not source.startswith(("/", "~", UNKNOWN)) else source
+        for full in paths.absolute(spelled, scene):
+            scene.links += [(full, one) for one in paths.absolute(target, scene) if one != full]
+
+
+def _patch(call: Call) -> Judgement:
+    """`patch FILE PATCH`: without names it changes what the patch says, below this folder."""
+    files = options.operands(
+        call.args, ("-p", "-i", "-d", "-o", "-F", "-r", "-B", "-D", "-z", "-V", "-Y", "-g")
+    )
+    return worst(unknown(call), *(paths.writing(one, call.scene) for one in files[:1]))
 
 
 def _dd(call: Call) -> Judgement:
@@ -208,15 +242,6 @@ def _unzip(call: Call) -> Judgement:
     )
 
 
-def _zip(call: Call) -> Judgement:
-    found = worst(writes("packs files"), *(hidden(one, call.scene) for one in options.values(call.args, "T")))
-    if options.flag(call.args, "m", "--move"):
-        found = worst(found, danger("deletes the files that it packs"))
-    if "-TT" in call.args or options.flag(call.args, "", "--unzip-command"):
-        found = worst(found, danger("runs a program of its own"))
-    return worst(found, arguments(call))
-
-
 JUDGES: Mapping[str, Judge] = {
     "rm": _rm,
     **dict.fromkeys(["rimraf", "del-cli", "trash", "rmtrash", "trash-put"], _rimraf),
@@ -227,8 +252,8 @@ JUDGES: Mapping[str, Judge] = {
     "tee": _tee,
     **dict.fromkeys(["ln", "link", "symlink"], _ln),
     "dd": _dd,
+    "patch": _patch,
     "chmod": _chmod,
     **dict.fromkeys(["tar", "bsdtar"], _tar),
     "unzip": _unzip,
-    "zip": _zip,
 }

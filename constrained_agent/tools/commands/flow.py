@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from constrained_agent.tools.commands.scene import NO_OUTPUT, UNKNOWN, UNKNOWN_OUTPUT, Output, Result, Scene
 from constrained_agent.tools.commands.verdict import Risk
-from constrained_agent.tools.commands.words import expand, note, read_inside, text_of
+from constrained_agent.tools.commands.words import expand, note, note_unknown_sum, read_inside, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -33,6 +33,7 @@ def sequence(node: Node, scene: Scene, stdin: Output | None) -> Result:
 def _compound(node: Node, scene: Scene, stdin: Output | None) -> Result:
     if node.children and node.children[0].type == "((":
         read_inside(node, scene)
+        note_unknown_sum(text_of(node), scene)
         return Result(NO_OUTPUT, scene)
     return sequence(node, scene, stdin)
 

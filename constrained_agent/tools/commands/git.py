@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from constrained_agent.tools.commands import options, paths, tables
 from constrained_agent.tools.commands.git_changes import RUNS_KEYS, SUBCOMMANDS, run_line
-from constrained_agent.tools.commands.programs import Judge, arguments, hidden
+from constrained_agent.tools.commands.programs import Judge, arguments
 from constrained_agent.tools.commands.scene import UNKNOWN, Call
 from constrained_agent.tools.commands.verdict import Judgement, danger, reads, remote, worst, writes
 
@@ -157,24 +157,9 @@ def _writing(name: str, rest: Sequence[str], call: Call) -> Judgement:
         return worst(
             found, danger("talks to another machine") if options.flag(rest, "", "--remote") else None
         )
-    if name == "add":
-        return worst(writes("stages files"), arguments(Call(["git", *rest], call.scene)))
+    if name in ("add", "mv"):
+        return worst(writes("stages or moves files"), arguments(Call(["git", *rest], call.scene)))
     return writes(f"runs git {name}")
 
 
-def _hg(call: Call) -> Judgement:
-    """Other systems of the kind, by the names that they share."""
-    name, rest = options.first_of(call.args, ("-R", "--config", "--cwd"))
-    if name in ("push", "commit", "ci", "dcommit", "import", "copy", "sync") and (
-        name == "push" or call.argv[0] == "svn"
-    ):
-        return remote("sends changes to another machine")
-    if name in ("strip", "purge", "rollback", "revert", "histedit", "rebase", "abandon", "restore", "update"):
-        return danger("loses changes or rewrites history")
-    return worst(
-        writes("changes the repository"),
-        *(hidden(one, call.scene) for one in options.values(rest, "", "--config")),
-    )
-
-
-JUDGES: Mapping[str, Judge] = {"git": _git, **dict.fromkeys(["hg", "svn", "jj", "bzr", "fossil", "sl"], _hg)}
+JUDGES: Mapping[str, Judge] = {"git": _git}

@@ -141,9 +141,12 @@ def _rebase(rest: Sequence[str], _call: Call) -> Judgement:
 
 
 def _pull(rest: Sequence[str], _call: Call) -> Judgement:
-    if options.flag(rest, "rf", "--rebase", "--force"):
-        return danger("rewrites history")
-    return writes("fetches and merges")
+    """`git pull`, `git fetch`: `+main:main` overwrites a branch."""
+    if options.flag(rest, "rf", "--rebase", "--force") or any(
+        w.startswith("+") for w in options.operands(rest)
+    ):
+        return danger("rewrites history, or overwrites branches")
+    return writes("fetches from another repository")
 
 
 def _reflog(rest: Sequence[str], _call: Call) -> Judgement:
@@ -166,15 +169,36 @@ def _remote_command(rest: Sequence[str], _call: Call) -> Judgement:
     return danger("changes where commits are sent") if rest[0] == "set-url" else writes("changes remotes")
 
 
-def _config(rest: Sequence[str], _call: Call) -> Judgement:
+def _config(rest: Sequence[str], call: Call) -> Judgement:
     """Settings: reading may show credentials, writing may make git run programs."""
-    if options.flag(rest, "", "--global", "--system", "--file") or (options.flag(rest, "f") and "-f" in rest):
-        return danger("reads or changes settings outside the repository")
     if any(re.search(r"extraheader|credential|token|password", word, re.IGNORECASE) for word in rest):
         return danger("reads or changes credentials")
+    files = options.values(rest, "f", "--file")
+    if _asks_for_settings(rest):
+        return worst(writes("reads settings"), *(paths.reading(one, call.scene) for one in files))
+    if options.flag(rest, "", "--global", "--system"):
+        return danger("changes settings outside the repository")
     if any(RUNS_KEYS.match(word) for word in rest):
         return danger("changes a setting that makes git run a program or talk to another machine")
-    return writes("reads or changes settings of the repository")
+    return worst(writes("changes settings"), *(paths.writing(one, call.scene) for one in files))
+
+
+def _asks_for_settings(rest: Sequence[str]) -> bool:
+    """`git config --get X`, `--list`, `git config X`."""
+    edits = (
+        "--unset",
+        "--unset-all",
+        "--add",
+        "--replace-all",
+        "--rename-section",
+        "--remove-section",
+        "--edit",
+    )
+    if options.flag(rest, "e", *edits) or any(UNKNOWN in word for word in rest):
+        return False
+    words = options.operands(rest, ("-f", "--file", "--type", "--default", "--blob"))
+    asks = options.flag(rest, "l", "--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list")
+    return asks or len(words) == 1 or words[:1] in (["get"], ["list"])
 
 
 def _submodule(rest: Sequence[str], call: Call) -> Judgement:
@@ -229,6 +253,7 @@ SUBCOMMANDS: Mapping[str, Callable[[Sequence[str], Call], Judgement]] = {
     "stash": _stash,
     "rebase": _rebase,
     "pull": _pull,
+    "fetch": _pull,
     "reflog": _reflog,
     "rm": _rm,
     "remote": _remote_command,

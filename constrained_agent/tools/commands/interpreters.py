@@ -107,6 +107,8 @@ def _interpreter(call: Call) -> Judgement:
         if letter in kind.code and letter and kind.code == "c":
             break
     operands = [word for word in args[position:] if word != "--"]
+    if operands[:1] == ["eval"] and programs.name_of(call.argv[0]) == "deno":
+        codes = [word for word in operands[1:] if not word.startswith("-")]
     if not codes:
         return _file(call, operands)
     edits = any(re.match(r"-\w*i", word) for word in args[:position]) and kind.code != "c"
@@ -120,7 +122,7 @@ def _interpreter(call: Call) -> Judgement:
 def _code(text: str, call: Call) -> Judgement:
     if UNKNOWN in text:
         return danger("runs program text that is only known when it runs")
-    return worst(judge_code(text, call.scene), writes("runs program text"))
+    return worst(judge_code(text, call.scene, programs.name_of(call.argv[0])), writes("runs program text"))
 
 
 def _module(call: Call, rest: Sequence[str]) -> Judgement:
@@ -130,7 +132,8 @@ def _module(call: Call, rest: Sequence[str]) -> Judgement:
     judged = programs.judge(Call(rest, call.scene, call.stdin))
     if rest[0] in ("timeit", "cProfile", "trace", "pdb", "profile"):
         judged = worst(
-            judged, *(judge_code(text, call.scene) for text in rest[1:] if re.search(r"[(\s]", text))
+            judged,
+            *(judge_code(text, call.scene, "python") for text in rest[1:] if re.search(r"[(\s]", text)),
         )
     return worst(writes(f"runs the module {rest[0][:40]}"), Judgement(judged.risk, judged.reason))
 
@@ -142,9 +145,7 @@ def _file(call: Call, rest: Sequence[str]) -> Judgement:
         if given is None:
             return writes("starts an interpreter")
         if given.text is None or UNKNOWN in given.text:
-            return danger(
-                "runs a download, unseen" if given.downloaded else "runs text that is only known when it runs"
-            )
+            return danger("runs text that is only known when it runs")
         return _code(given.text, call)
     words = [word for word in rest if not word.startswith("-")][:2] if rest[0] == "run" else rest[:1]
     if UNKNOWN in words[-1]:
@@ -154,11 +155,7 @@ def _file(call: Call, rest: Sequence[str]) -> Judgement:
     written = [scene.files[full] for full in paths.absolute(words[-1], scene) if full in scene.files]
     if written:
         text = written[0].text
-        return (
-            danger("runs a file that this line downloads or makes, unseen")
-            if text is None
-            else _code(text, call)
-        )
+        return danger("runs a file that this line makes, unseen") if text is None else _code(text, call)
     found = writes("runs a script")
     if programs.names_shipping(words[-1]):
         found = worst(found, remote("runs a script that is named for publishing"))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from constrained_agent.tools.commands import options, paths
 from constrained_agent.tools.commands.options import names
 from constrained_agent.tools.commands.programs import Judge, arguments
-from constrained_agent.tools.commands.scene import UNKNOWN, Call
+from constrained_agent.tools.commands.scene import UNKNOWN, UNKNOWN_OUTPUT, Call
 from constrained_agent.tools.commands.verdict import Judgement, Risk, danger, reads, remote, worst, writes
 
 _LOCAL = re.compile(
@@ -82,11 +82,8 @@ def _curl_urls(args: list[str]) -> list[str]:
 
 def _written(outputs: list[str], call: Call) -> Judgement:
     """Remember what was downloaded to where: running it in the same line is running it unseen."""
-    from constrained_agent.tools.commands.scene import Output
-
     for path in outputs:
-        for full in paths.absolute(path, call.scene):
-            call.scene.files[full] = Output(None, (), downloaded=True)
+        call.scene.files.update(dict.fromkeys(paths.absolute(path, call.scene), UNKNOWN_OUTPUT))
     return reads()
 
 

@@ -52,8 +52,23 @@ def absolute(path: str, scene: Scene) -> list[str]:
     if path.startswith(UNKNOWN):
         return [UNKNOWN]
     if path.startswith("/"):
-        return [_flat(path)]
-    return [UNKNOWN if cwd == UNKNOWN else _flat(f"{cwd}/{path}") for cwd in scene.cwds]
+        return _linked([_flat(path)], path, scene)
+    spelled = [UNKNOWN if cwd == UNKNOWN else _flat(f"{cwd}/{path}") for cwd in scene.cwds]
+    return _linked(spelled, path, scene)
+
+
+def _linked(spelled: list[str], path: str, scene: Scene) -> list[str]:
+    """With what the links that this line made lead to; they may be there, or not."""
+    found, parts = list(spelled), path.split("/")
+    for link, target in scene.links:
+        scene.record.step()
+        more = [full for full in found if within(full, link)]
+        found += [UNKNOWN if target == UNKNOWN else _flat(target + full[len(link) :]) for full in more]
+        if ".." in parts and link.rpartition("/")[2] in parts:
+            found.append(UNKNOWN)  # what is above a link is above what it leads to
+        if len(found) > MAX_EXPANDED:
+            return [UNKNOWN]
+    return list(dict.fromkeys(found))
 
 
 def _flat(path: str) -> str:
@@ -79,18 +94,30 @@ def _zone(full: str, place: Place) -> Zone:
         return Zone.PROTECTED
     if within(full, place.root):
         return _zone_inside(full, place)
-    if any(within(full, folder) and full != folder for folder in (*place.temporary, "/dev/shm")):
-        return Zone.TEMPORARY
+    if _is_temporary(full, place):
+        # Anybody may have put a link there.
+        real = _real(full) if place.real else full
+        return Zone.TEMPORARY if _is_temporary(real, place) or within(real, place.root) else Zone.OUTSIDE
     return Zone.DEVICE if within(folded, "/dev") else Zone.OUTSIDE
+
+
+def _is_temporary(full: str, place: Place) -> bool:
+    """Whether it lies in a folder for temporary files. Not what lies around a repository that does so itself."""
+    folders = (*place.temporary, "/dev/shm")
+    around = os.path.dirname(place.root)
+    if within(full, around) and any(within(around, folder) and around != folder for folder in folders):
+        return False
+    return any(within(full, folder) and full != folder for folder in folders)
 
 
 def _zone_inside(full: str, place: Place) -> Zone:
     """The zone of a path that is spelled as one below the root."""
-    spelled = _zone_of_names(full[len(place.root) :])
-    names = _names(full, place) if place.real else []
+    found = _zone_of_names(full[len(place.root) :])
+    known = _known(full)
+    spelled = _zone_of_names(known[len(place.root) :])
+    names = _names(known, place) if place.real else []
     if names is None:
         return Zone.OUTSIDE
-    found = spelled
     for name in names:
         real = os.path.realpath(name)
         if not within(real, place.root):
@@ -99,6 +126,18 @@ def _zone_inside(full: str, place: Place) -> Zone:
         if _zone_of_names(name[len(place.root) :]) is spelled:
             found = max(found, _zone_of_names(real[len(place.root) :]))
     return found
+
+
+def _known(full: str) -> str:
+    """The path up to the first part that holds something only known when it runs: no link can be looked for there."""
+    head, unknown, _ = full.partition(UNKNOWN)
+    return head.rpartition("/")[0] if unknown else full
+
+
+def _real(full: str) -> str:
+    """The path without links, as far as it is known."""
+    known = _known(full)
+    return os.path.realpath(known or "/") + full[len(known) :]
 
 
 def _zone_of_names(inner: str) -> Zone:
@@ -110,6 +149,7 @@ def _zone_of_names(inner: str) -> Zone:
 
 
 def _fits(name: str, part: str) -> bool:
+    part = part.replace(UNKNOWN, "*")
     return name == part or (part.startswith(".") and bool(_PATTERN.search(part)) and fnmatchcase(name, part))
 
 
@@ -174,7 +214,7 @@ def _secret(path: str, scene: Scene) -> bool:
     for full in absolute(path, scene):
         candidates = [full if full != UNKNOWN else path]
         if scene.place.real and within(full, scene.place.root):
-            candidates.append(os.path.realpath(full))
+            candidates.append(_real(full))
         for one in candidates:
             inner = one[len(scene.place.root) :] if within(one, scene.place.root) else one
             if credentials.named(inner.replace(UNKNOWN, "*")):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 
 from constrained_agent.tools.commands import paths, tables
 from constrained_agent.tools.commands.options import names
+from constrained_agent.tools.commands.paths import Zone
 from constrained_agent.tools.commands.scene import UNKNOWN, Call, Scene
 from constrained_agent.tools.commands.verdict import Judgement, Risk, danger, reads, remote, worst, writes
 
@@ -19,9 +21,17 @@ _PREFIXED = frozenset(
     names("rm mv cp dd ln chmod chown find sed awk xargs tar timeout env shred truncate tee")
 )
 _SHIPPING = re.compile(
-    r"(?:^|[^a-z])(?:deploy|publish|release|undeploy|redeploy|promote|rollout|rollback|ship|upload|push)(?:s|ed)?(?=$|[^a-z])",
+    r"(?:^|[^a-z])(?:deploy|publish|release|undeploy|redeploy|promote|rollout|rollback|ship|upload|push)(?:s|ed)?"
+    r"(?=$|[^a-z]|(?-i:[A-Z]))",
     re.IGNORECASE,
 )
+_RELEASE_OF_ITS_KIND = re.compile(
+    r"(?:build|compile|assemble|bundle|test|check|lint|clean)[-_:.]release|release[-_:.]?(?:notes?|builds?|tests?)",
+    re.IGNORECASE,
+)
+"""There the word is no verb: a build for release, notes of one."""
+
+_SHIPS = frozenset(tables.names("tasks", "ships"))
 _TEST_NAME = re.compile(r"(?:^|/)test[_-]|[_-]tests?\.\w+$|^tests?/|/tests?/", re.IGNORECASE)
 _ENGLISH = frozenset(
     names(
@@ -109,12 +119,12 @@ def _asks_for_version(call: Call) -> bool:
 def script(call: Call, text: str | None) -> Judgement:
     """A file that was written in this very line, run as a program."""
     if text is None:
-        return danger("runs a file that this line downloads or makes, unseen")
+        return danger("runs a file that this line makes, unseen")
     if re.match(r"#!.*\b(?:ba|da|z|k)?sh\b", text) or not text.startswith("#!"):
         return worst(call.scene.engine.line(text, call.scene.copy()), writes())
     from constrained_agent.tools.commands.code import judge_code
 
-    return worst(judge_code(text, call.scene), writes("runs a script"))
+    return worst(judge_code(text, call.scene, text.partition("\n")[0]), writes("runs a script"))
 
 
 def _function(call: Call) -> Judgement:
@@ -136,9 +146,38 @@ def _function(call: Call) -> Judgement:
 def unknown(call: Call) -> Judgement:
     """A program that no judge knows: it may change files, and it may run its arguments as a command."""
     found = writes(f"runs {name_of(call.argv[0])[:40]}, which may change files")
-    found = worst(found, arguments(call))
+    found = worst(found, arguments(call), *(outside(one, call.scene) for one in _targets(call)))
     if names_shipping(call.argv[0]):
         found = worst(found, remote("runs a program that is named for publishing"))
+    return found
+
+
+def outside(path: str, scene: Scene) -> Judgement:
+    """What it means that a program is told to write there: nothing of note inside, or where that is not known."""
+    where = paths.zone(path, scene)
+    return (
+        reads()
+        if where in (Zone.SINK, Zone.INSIDE, Zone.TEMPORARY, Zone.UNKNOWN)
+        else paths.writing(path, scene)
+    )
+
+
+_TARGET = re.compile(
+    r"(?:-[od]|--(?:out(?:put)?|prefix|target|root|dest(?:ination)?)(?:[-_]?(?:dir|directory|file|path))?)(?:=(.*))?",
+    re.DOTALL,
+)
+_SETS_UP = frozenset(["configure", "meson"])
+"""Programs that only note down where something else will write."""
+
+
+def _targets(call: Call) -> list[str]:
+    """What options with the usual names say of where a program writes: `-o FILE`, `-o/`, `--prefix=DIR`."""
+    if name_of(call.argv[0]) in _SETS_UP:
+        return []
+    found = [word[2:] for word in call.args if re.match(r"-[od](?=[/~.])", word)]
+    for word, following in pairwise([*call.args, ""]):
+        if named := _TARGET.fullmatch(word):
+            found.append(following if named[1] is None else named[1])
     return found
 
 
@@ -194,8 +233,14 @@ def _heavy(judgement: Judgement) -> Judgement:
 
 def names_shipping(word: str) -> bool:
     """Whether a script or target is named for what changes other machines: `deploy.sh`, `release`."""
-    name = word.rpartition("/")[2]
-    return _SHIPPING.search(name) is not None and not _TEST_NAME.search(word)
+    name = word.rpartition("/")[2].partition("@")[0]
+    if name in _SHIPS:
+        return True
+    return (
+        bool(_SHIPPING.search(name))
+        and not _TEST_NAME.search(word)
+        and not _RELEASE_OF_ITS_KIND.fullmatch(name)
+    )
 
 
 def spellings(argv: Sequence[str]) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
-"""What quotes, backslashes and braces of the shell stand for: text in, text out."""
+"""What quotes, backslashes, braces and `%` of the shell stand for: text in, text out."""
 
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
-from constrained_agent.tools.commands.scene import MAX_FIELDS, UNKNOWN
+from constrained_agent.tools.commands.scene import MAX_FIELDS, OUTSIDE, UNKNOWN
 
 OPEN, COMMA, CLOSE, BREAK, QUOTED = "\ue001\ue002\ue003\ue004\ue005"
 """Marks in a word while it is expanded: live braces and commas, a border between words, the place of quotes."""
@@ -128,3 +129,25 @@ def _sequence(inner: str) -> list[str]:
     if len(values) > MAX_FIELDS:
         return [UNKNOWN, UNKNOWN]
     return [str(value) if inner[-1].isdigit() else chr(value) for value in values]
+
+
+_MAX_TRIMMED_CHARS = 1_000
+
+
+def trimmed(value: str, sign: str, pattern: str) -> str:
+    """`${X%pattern}` and its kin: a value without its end or its beginning."""
+    stands_for_others = re.search(r"[*?\[]", value) is not None
+    fits = value.endswith(pattern) if "%" in sign else value.startswith(pattern)
+    if (
+        UNKNOWN in value
+        or OUTSIDE in value
+        or len(value) > _MAX_TRIMMED_CHARS
+        or (stands_for_others and (not fits or re.search(r"[*?]", pattern)))
+    ):
+        return UNKNOWN
+    cuts = range(len(value) + 1)
+    if "%" in sign:
+        ends = [value[:cut] for cut in cuts if fnmatchcase(value[cut:], pattern)]
+        return (ends[0] if sign == "%%" else ends[-1]) if ends else value
+    ends = [value[cut:] for cut in cuts if fnmatchcase(value[:cut], pattern)]
+    return (ends[-1] if sign == "##" else ends[0]) if ends else value

@@ -58,6 +58,9 @@ _LITERAL = frozenset(
 _SUBSTITUTION = re.compile(rb"(?<!\\)(?:\\\\)*(?:`|\$\(.)", re.DOTALL)
 """No word has one in it; but the grammar takes those in `${x:-`a`}` for text, and reads `a` `b` as one."""
 
+_NAME = re.compile(rb"[\w{(@*#?!$-]")
+"""What makes a `$` before it an expansion; the grammar ends a word at some of those: `a$b-c$d/`."""
+
 _BLANK = re.compile(rb"(?<!\\)(?:\\\\)*[ \t\n]")
 _GAP = re.compile(rb"(?:\s|\\\r?\n)*")
 _GAPS = {
@@ -93,7 +96,7 @@ def _misread(source: bytes, root: Node) -> bool:
         waiting += node.children
         if node.type == "redirected_statement" and _parts_words(node):
             return True
-        if not node.children and node.type not in (*_LITERAL, "`") and _SUBSTITUTION.search(node.text or b""):
+        if not node.children and _hides_expansion(node, source):
             return True
         if node.type == "word" and _BLANK.search(node.text or b""):
             return True
@@ -109,6 +112,13 @@ def _misread(source: bytes, root: Node) -> bool:
                 return True
             position, previous = child.end_byte, child.type
     return False
+
+
+def _hides_expansion(leaf: Node, source: bytes) -> bool:
+    """Whether a leaf of the tree holds a substitution, or is a `$` that belongs to what follows it."""
+    if leaf.text == b"$":
+        return leaf.next_sibling is None and _NAME.match(source, leaf.end_byte) is not None
+    return leaf.type not in (*_LITERAL, "`", "$((") and _SUBSTITUTION.search(leaf.text or b"") is not None
 
 
 def _parts_words(node: Node) -> bool:
@@ -140,6 +150,12 @@ class Reader:
     """Reads statements, lines and commands; keeps nothing itself."""
 
     def statement(self, node: Node, scene: Scene, stdin: Output | None) -> Result:
+        following = node.next_sibling
+        if following is not None and following.type == "&":  # in a subshell
+            return Result(self._statement(node, scene.copy(), stdin).output, scene)
+        return self._statement(node, scene, stdin)
+
+    def _statement(self, node: Node, scene: Scene, stdin: Output | None) -> Result:
         scene.record.step()
         with scene.level():
             if node.type in _SKIPPED:

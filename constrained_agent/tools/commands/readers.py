@@ -130,14 +130,8 @@ def _xxd(call: Call) -> Judgement:
 def _date(call: Call) -> Judgement:
     operands = options.operands(call.args, _VALUED["date"])
     if options.flag(call.args, "s", "--set") or any(not word.startswith("+") for word in operands):
-        return danger("sets the clock")
+        return danger("sets the clock or the name of the machine")
     return worst(*(paths.reading(one, call.scene) for one in options.values(call.args, "f", "--file")))
-
-
-def _hostname(call: Call) -> Judgement:
-    if options.operands(call.args) or options.flag(call.args, "Fb", "--file"):
-        return danger("names the machine")
-    return reads()
 
 
 def _jq(call: Call) -> Judgement:
@@ -148,25 +142,14 @@ def _jq(call: Call) -> Judgement:
     return files(call, operands if options.flag(given, "f", "--from-file") else operands[1:])
 
 
-def _base64(call: Call) -> Judgement:
-    targets = options.values(call.args, "o", "--output")
-    found = files(call, options.operands(call.args, ("-w", "-i", "-o", "-b", "--input", "--output")))
-    found = worst(
-        found, *(paths.reading(one, call.scene) for one in options.values(call.args, "i", "--input"))
-    )
-    return worst(found, *(paths.writing(target, call.scene) for target in targets))
-
-
 JUDGES: Mapping[str, Judge] = {
     **dict.fromkeys(tables.names("readers", "content"), _content),
     **dict.fromkeys(tables.names("readers", "metadata"), _metadata),
     **dict.fromkeys(tables.names("readers", "text"), _text_only),
     **dict.fromkeys(["grep", "egrep", "fgrep", "rg", "ag", "ack"], _grep),
-    "sort": _sort,
+    **dict.fromkeys(["sort", "base64"], _sort),
     "uniq": _uniq,
     "xxd": _xxd,
-    "date": _date,
-    "hostname": _hostname,
+    **dict.fromkeys(["date", "hostname"], _date),
     **dict.fromkeys(["jq", "yq"], _jq),
-    "base64": _base64,
 }

@@ -65,4 +65,4 @@ def remember(targets: list[str], output: Output, scene: Scene) -> None:
     """What was written to which file; a second text for a file makes it unknown."""
     for full in (full for path in targets for full in paths.absolute(path, scene)):
         known = scene.files.get(full)
-        scene.files[full] = output if known in (None, output) else Output(None, (), output.downloaded)
+        scene.files[full] = output if known in (None, output) else UNKNOWN_OUTPUT

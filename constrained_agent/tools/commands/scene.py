@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,23 @@ OUTSIDE = "/\ufffc"
 """A root that no command can name, for lines that are read without a repository."""
 
 
+_HARMLESS = re.compile(
+    r"(?!\w+_proxy|npm_)[a-z][a-z0-9_]*|[A-Z_]|LANG|LANGUAGE|LC_[A-Z]+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR(_FORCE)?|COLUMNS|"
+    r"LINES|TERM|CI|DEBUG|VERBOSE|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|PYTHONHASHSEED|RUST_BACKTRACE|RUST_LOG|NODE_ENV"
+)
+_OF_THE_SHELL = re.compile(
+    r"_|BASH\w*|PPID|E?UID|GROUPS|HOST(?:NAME|TYPE)|MACHTYPE|OSTYPE|OLDPWD|SH\w+|S?RANDOM|SECONDS|LINENO|EPOCH\w+|"
+    r"PIPESTATUS|DIRSTACK|HIST\w+|OPT\w+|PS\d|COMP\w*|COPROC\w*|REPLY|MAPFILE|READLINE\w*|FUNCNAME|COLUMNS|LINES|TERM|"
+    r"PATH|IFS|FC\w+|PWD|HOME"
+)
+"""Variables that a shell may set by itself."""
+
+
+def is_harmless(name: str) -> bool:
+    """Whether a variable changes at most how things look."""
+    return _HARMLESS.fullmatch(name) is not None
+
+
 class TooMuchError(Exception):
     """A line is too long or too nested to be read to its end."""
 
@@ -42,19 +60,16 @@ class Output:
     Attributes:
         text: exactly that; None where it is not known.
         paths: words like those it prints (`find` and its kin), for commands that take them as arguments.
-        downloaded: it came over the network.
     """
 
     text: str | None
     paths: tuple[str, ...] = ()
-    downloaded: bool = False
 
     def __add__(self, other: Output) -> Output:
-        downloaded = self.downloaded or other.downloaded
         if self.text is None or other.text is None:
-            return Output(None, self.paths + other.paths, downloaded)
+            return Output(None, self.paths + other.paths)
         text = self.text + other.text
-        return Output(text if len(text) <= MAX_TEXT_CHARS else None, (), downloaded)
+        return Output(text if len(text) <= MAX_TEXT_CHARS else None)
 
 
 NO_OUTPUT = Output("")
@@ -103,14 +118,34 @@ class Place:
 
 @dataclass(slots=True)
 class Record:
-    """What all scenes of one line share."""
+    """What all scenes of one line share.
+
+    Attributes:
+        text: the line itself.
+        environment: the variables that it gets; None where they are not known.
+        strangers: something that is not read here may have set variables, such as a file.
+    """
 
     engine: Engine
     place: Place
-    environment: Mapping[str, str]
+    text: str
+    environment: Mapping[str, str] | None
+    strangers: bool = False
     found: list[Simple] = field(default_factory=list)
     uncalled: dict[str, Node] = field(default_factory=dict)
     steps: int = 0
+
+    def variable(self, name: str) -> str:
+        """What a variable is at first; `UNKNOWN` where it may have been set in a way that is not followed."""
+        if self.environment is not None and name in self.environment:
+            return self.environment[name]
+        if self.environment is None or self.strangers or _OF_THE_SHELL.fullmatch(name):
+            return UNKNOWN
+        if "BASH_ENV" in self.environment or "ENV" in self.environment:  # a file that shells read first
+            return UNKNOWN
+        # Named where it is not read (`${X}`), something sets it: `((X = 1))`, `wait -p X`.
+        elsewhere = rf"(?<![\w$])(?<!\$\{{){re.escape(name)}(?!\w)"
+        return UNKNOWN if re.search(elsewhere, self.text) else ""
 
     def step(self, n_steps: int = 1) -> None:
         """Count steps; raises TooMuchError past the limit."""
@@ -128,6 +163,7 @@ class Scene:
         variables: values of variables set in this line; arrays have several.
         functions: all bodies that a name was given.
         files: what was written in this line to which absolute path.
+        links: the links that this line makes, with what they lead to; absolute.
         positional: `$1`, `$2` ...
         called: names of the functions that are being called.
         part: the text that is being judged, for the record.
@@ -141,6 +177,7 @@ class Scene:
     variables: dict[str, tuple[str, ...]] = field(default_factory=dict)
     functions: dict[str, tuple[Node, ...]] = field(default_factory=dict)
     files: dict[str, Output] = field(default_factory=dict)
+    links: list[tuple[str, str]] = field(default_factory=list)
     positional: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
     depth: int = 0
@@ -187,14 +224,15 @@ class Scene:
         self.functions[name] = known + tuple(body for body in bodies if body not in known)
 
     def value(self, name: str) -> str:
-        """A variable's text; `UNKNOWN` where neither this line nor the environment sets it."""
+        """A variable's text; `UNKNOWN` where neither this line nor the environment tells it."""
         if name in self.variables:
             values = self.variables[name]
             return values[0] if values else ""
         if name == "PWD":
             return next(iter(self.cwds)) if len(self.cwds) == 1 else UNKNOWN
         defaults = {"HOME": self.place.home, "IFS": " \t\n", "SHELL": "/bin/bash", "BASH": "/bin/bash"}
-        return self.record.environment.get(name, defaults.get(name, UNKNOWN))
+        value = self.record.variable(name)
+        return defaults.get(name, value) if value == UNKNOWN else value
 
 
 @dataclass(frozen=True, slots=True)

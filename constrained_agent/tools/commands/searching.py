@@ -195,18 +195,6 @@ def _xargs_command(args: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(args[:position]), list(args[position:])
 
 
-def _parallel(call: Call) -> Judgement:
-    """GNU parallel: the words after `:::` are arguments of a line that a shell reads."""
-    words = list(call.args)
-    line, _, rest = " ".join(words).partition(":::")
-    sample = rest.split()[0] if rest.split() else UNKNOWN
-    line = line.replace("{}", sample) if "{}" in line else f"{line} {sample}"
-    text = re.sub(r"^(?:\s*-\S+(?:\s+\d+)?)+", "", line)
-    if UNKNOWN in text:
-        return worst(danger("runs text that is only known when it runs"))
-    return worst(call.scene.engine.line(text, call.scene.copy()), programs.arguments(call))
-
-
 def _fd(call: Call) -> Judgement:
     """`fd PATTERN -x CMD`."""
     args = list(call.args)
@@ -223,6 +211,6 @@ def _fd(call: Call) -> Judgement:
 JUDGES: Mapping[str, Judge] = {
     "find": _find,
     "xargs": _xargs,
-    "parallel": _parallel,
+    "parallel": lambda call: worst(programs.unknown(call), _xargs(call)),
     **dict.fromkeys(["fd", "fdfind"], _fd),
 }

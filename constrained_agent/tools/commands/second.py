@@ -16,6 +16,7 @@ _KEYWORDS = frozenset(
 _BORDER = re.compile(r"[;&|()\n]+")
 _REDIRECTION = re.compile(r"[<>&|]*[<>][<>&|]*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
+_ARITHMETIC = re.compile(r"\$\(\([\w +*/%-]*\)\)")
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\}|[@*#?!$])?")
 
 
@@ -26,7 +27,7 @@ def explained(text: str, commands: Collection[str]) -> bool:
         commands: their words without quotes, joined by blanks; `…` for what is not known beforehand.
     """
     try:
-        segments = list(_segments(text.replace("\\\n", "")))
+        segments = list(_segments(_ARITHMETIC.sub("$", text.replace("\\\n", ""))))
     except ValueError:  # a quote that is not closed
         return False
     known = [(one, one.split("…")) for one in commands]
@@ -58,9 +59,16 @@ def _segments(text: str) -> Iterator[str]:
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|()<>\n")
     lexer.whitespace, lexer.commenters, lexer.whitespace_split = " \t", "", True
     words: list[str] = []
+    outer: list[list[str]] = []
     after_redirection = False
     for token in [*lexer, "\n"]:
-        if _REDIRECTION.fullmatch(token):
+        if token in ("<(", ">("):
+            outer.append(words if after_redirection else [*words, "$"])  # the name of a pipe
+            words, after_redirection = [], False
+        elif token == ")" and outer:
+            yield from _command(words)
+            words = outer.pop()
+        elif _REDIRECTION.fullmatch(token):
             after_redirection = True
             if words and words[-1].isdecimal():
                 words.pop()  # the descriptor

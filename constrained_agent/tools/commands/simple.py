@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from constrained_agent.tools.commands import flow, outputs, programs, redirects
+from constrained_agent.tools.commands import builtins, flow, outputs, programs, redirects
 from constrained_agent.tools.commands.scene import (
     NO_OUTPUT,
     UNKNOWN,
@@ -14,6 +14,7 @@ from constrained_agent.tools.commands.scene import (
     Output,
     Result,
     Scene,
+    is_harmless,
 )
 from constrained_agent.tools.commands.verdict import Judgement, Risk, Simple, shortened
 from constrained_agent.tools.commands.words import (
@@ -38,10 +39,6 @@ _KEYWORDS = frozenset(["{", "!", "if", "then", "elif", "else", "while", "until",
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 _REDIRECTS = frozenset(["file_redirect", "heredoc_redirect", "herestring_redirect"])
-_HARMLESS_VARIABLE = re.compile(
-    r"[a-z][a-z0-9_]*|[A-Z_]|LANG|LANGUAGE|LC_[A-Z]+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR(_FORCE)?|COLUMNS|LINES|TERM|CI|"
-    r"DEBUG|VERBOSE|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|PYTHONHASHSEED|RUST_BACKTRACE|RUST_LOG|NODE_ENV"
-)
 _COMMAND_VARIABLE = re.compile(
     r".*(?:PAGER|EDITOR|ASKPASS|SSH_COMMAND|BROWSER|_DIFF|PROXY_COMMAND)|VISUAL|LESSOPEN|LESSCLOSE|PROMPT_COMMAND|GIT_SSH|PS4"
 )
@@ -58,11 +55,6 @@ class _Parts:
     redirects: list[Node] = field(default_factory=list)
     more_words: list[Node] = field(default_factory=list)
     tail: list[tuple[str, Node]] = field(default_factory=list)
-
-
-def _is_harmless(name: str) -> bool:
-    """Whether a variable changes at most how things look."""
-    return _HARMLESS_VARIABLE.fullmatch(name) is not None
 
 
 def run(node: Node, scene: Scene, stdin: Output | None) -> Result:
@@ -176,7 +168,7 @@ def _execute(argv: list[str], assigned: list[tuple[str, str]], scene: Scene, std
     """Judge it with its own variables set, then work out what it prints and where `cd` went."""
     before = {name: scene.variables.get(name) for name, _ in assigned}
     scene.variables.update({name: (value,) for name, value in assigned})
-    plain = all(_is_harmless(name) for name, _ in assigned)
+    plain = all(is_harmless(name) for name, _ in assigned)
     stdin = scene.input if stdin is None else stdin
     judge_and_note(argv, scene, stdin, plain=plain)
     output = outputs.printed(Call(argv, scene, stdin))
@@ -185,12 +177,13 @@ def _execute(argv: list[str], assigned: list[tuple[str, str]], scene: Scene, std
             scene.variables.pop(name, None)
         else:
             scene.variables[name] = old
+    sure = builtins.surely_moves(argv, scene)
     moved, scene.moved = scene.moved, None
     if moved is None:
         return Result(output, scene)
     succeeded = scene.copy()
     succeeded.cwds = moved
-    scene.cwds |= moved
+    scene.cwds = moved if sure else scene.cwds | moved
     return Result(output, succeeded)
 
 
@@ -198,7 +191,7 @@ def judge_and_note(argv: list[str], scene: Scene, stdin: Output | None, *, plain
     """Judge a command and record it. `plain`: it runs in the environment as it is."""
     scene.record.step()
     while len(argv) > 1 and (argv[0] in _KEYWORDS or _ASSIGNMENT.match(argv[0])):
-        plain = plain and (argv[0] in _KEYWORDS or _is_harmless(argv[0].partition("=")[0]))
+        plain = plain and (argv[0] in _KEYWORDS or is_harmless(argv[0].partition("=")[0]))
         argv = argv[1:]
     part = scene.part or shortened(" ".join(argv))
     judgement = programs.judge(Call(argv, scene, stdin))
@@ -258,8 +251,9 @@ def _keep(assigned: list[tuple[str, str]], scene: Scene, *, exported: bool = Fal
     """Set variables for the rest of the line; those that programs see may change what these do."""
     for name, value in assigned:
         scene.variables[name] = (value,)
-        seen = exported or name in scene.record.environment or _SPECIAL_VARIABLE.fullmatch(name)
-        if seen and not _is_harmless(name):
+        known = scene.record.environment or {}
+        seen = exported or name in known or _SPECIAL_VARIABLE.fullmatch(name)
+        if seen and not is_harmless(name):
             shown = f"{name}={value}".replace(UNKNOWN, "…")
             reason = "sets a variable that may change what commands do"
             scene.record.found.append(
@@ -284,6 +278,7 @@ def declare(node: Node, scene: Scene) -> Result:
             if re.match(r"-\w*n", word):
                 note(scene, scene.part, Risk.DANGEROUS, "gives a variable another name")
             name, sign, value = word.partition("=")
+            scene.record.strangers |= UNKNOWN in name
             check_value(name, value, scene)
             if holds_command(name):
                 note(scene, scene.part, Risk.DANGEROUS, "evaluates text that holds a command")

@@ -6,33 +6,28 @@ import re
 from collections.abc import Mapping
 
 from constrained_agent.tools.commands import options, tables
-from constrained_agent.tools.commands.programs import Judge, arguments
+from constrained_agent.tools.commands.programs import Judge, arguments, outside
 from constrained_agent.tools.commands.scene import Call
 from constrained_agent.tools.commands.verdict import Judgement, danger, reads, worst, writes
 
 _PACKAGE_READS = frozenset(tables.names("machine", "package_reads"))
 _SERVICE_READS = frozenset(tables.names("machine", "service_reads"))
+_VIEWERS = ("view", "less", "more", "man", "info", "gdb", "lldb")
 _EDITORS = (
     "vim",
     "vi",
     "nvim",
     "ex",
-    "view",
     "vimdiff",
     "ed",
     "emacs",
     "emacsclient",
     "nano",
     "pico",
-    "gdb",
-    "lldb",
     "dc",
     "gnuplot",
     "octave",
-    "less",
-    "more",
-    "man",
-    "info",
+    *_VIEWERS,
 )
 _ESCAPES = re.compile(r"!|\b(?:system|shell|call|delete|python|execute|job_start)\b|-command|process")
 
@@ -84,29 +79,8 @@ def _editor(call: Call) -> Judgement:
     text = " ".join(call.args) + ("" if call.stdin is None else call.stdin.text or "!")
     if _ESCAPES.search(text):
         return danger("runs commands inside another program")
-    return worst(writes("edits files"), arguments(call))
-
-
-def _sysctl(call: Call) -> Judgement:
-    if options.flag(call.args, "wp", "--write", "--load") or any("=" in word for word in call.args):
-        return danger("changes the kernel or the network of the machine")
-    return writes("asks the kernel")
-
-
-def _dmesg(call: Call) -> Judgement:
-    return (
-        danger("clears a log of the machine")
-        if options.flag(call.args, "cC", "--clear")
-        else writes("reads a log")
-    )
-
-
-def _defaults(call: Call) -> Judgement:
-    return (
-        writes("reads settings")
-        if call.args[:1] in (["read"], ("read",))
-        else danger("changes settings of the machine")
-    )
+    files = options.operands(call.args) if call.argv[0] not in _VIEWERS else []
+    return worst(writes("edits files"), arguments(call), *(outside(one, call.scene) for one in files))
 
 
 def _openssl(call: Call) -> Judgement:
@@ -115,26 +89,12 @@ def _openssl(call: Call) -> Judgement:
     return worst(writes("makes or reads keys and certificates"), arguments(call))
 
 
-def _ip(call: Call) -> Judgement:
-    changing = {"add", "del", "delete", "set", "flush", "change", "replace", "link-set", "exec"}
-    if changing & set(call.args):
-        return danger("changes the kernel or the network of the machine")
-    return writes("shows the network")
-
-
 JUDGES: Mapping[str, Judge] = {
     **{name: _always(reason) for name, reason in tables.always().items()},
     "kill": _kill,
     "crontab": _crontab,
     **dict.fromkeys(["systemctl", "service", "rc-service", "initctl"], _systemctl),
     **dict.fromkeys(tables.names("machine", "packages"), _packages),
-    **dict.fromkeys(
-        _EDITORS,
-        _editor,
-    ),
-    "sysctl": _sysctl,
-    "dmesg": _dmesg,
-    "defaults": _defaults,
+    **dict.fromkeys(_EDITORS, _editor),
     "openssl": _openssl,
-    "ip": _ip,
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING
 
+from constrained_agent.tools.commands import variables
 from constrained_agent.tools.commands.options import names
 from constrained_agent.tools.commands.quoting import (
     BREAK,
@@ -18,6 +19,7 @@ from constrained_agent.tools.commands.quoting import (
     bare,
     double_quoted,
     fields,
+    trimmed,
     unescape,
 )
 from constrained_agent.tools.commands.scene import (
@@ -35,9 +37,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _PARAMETER = re.compile(r"\$?\{?([A-Za-z_]\w*|\d+|[@*#?$!_-])(?:\[([^\]]*)\])?\}?")
+_TRIM = re.compile(r"\$\{([A-Za-z_]\w*|\d+)(%%?|##?)([^%#$`\"'\\(\[\]]*)\}")
 _SUBSTITUTIONS = ("command_substitution", "process_substitution")
-_NUMBERS = frozenset("?$!#")
-_MOVING = frozenset(["_", "REPLY", "OPTARG", "BASH_COMMAND", "FUNCNAME", "MAPFILE", "BASH_EXECUTION_STRING"])
 
 
 def text_of(node: Node) -> str:
@@ -57,14 +58,22 @@ def expand(nodes: Sequence[Node], scene: Scene) -> list[str]:
             found += fields(marked)
             marked = ""
         end = node.end_byte
-        if not (
-            text_of(node) == "$" and following is not None and following.start_byte == end
-        ):  # of `$"text"`
-            marked += _marked(node, scene)
+        touches = following is not None and following.start_byte == end
+        if touches and text_of(node) == "$":  # of `$"text"`
+            continue
+        marked += _marked(node, scene)
+        if touches and _ends_with_sign(node):  # `a$b-c$d`: the grammar has ended the word there
+            marked = marked[:-1] + UNKNOWN + BREAK + UNKNOWN
     found += fields(marked)
     found = [word if len(word) <= MAX_TEXT_CHARS else UNKNOWN for word in found]
     scene.record.step(sum(map(len, found)) // 200)
     return found
+
+
+def _ends_with_sign(node: Node) -> bool:
+    while node.children:
+        node = node.children[-1]
+    return node.text == b"$"
 
 
 def first_word(nodes: Sequence[Node]) -> int:
@@ -142,6 +151,13 @@ def note_hidden(text: str, scene: Scene) -> None:
             note(scene, text, Risk.DANGEROUS, "evaluates a variable that holds a command")
 
 
+def note_unknown_sum(text: str, scene: Scene) -> None:
+    """What a variable of a sum holds is evaluated in its turn: text that is not known may hold a command."""
+    for name in set(re.findall(r"[A-Za-z_]\w*", text)):
+        if any(UNKNOWN in value for value in scene.variables.get(name, ())):
+            note(scene, text, Risk.WRITES, "evaluates a variable that is only known when it runs")
+
+
 def holds_command(text: str) -> bool:
     return "$(" in text or "`" in text
 
@@ -179,13 +195,14 @@ def _marked(node: Node, scene: Scene, *, quoted: bool = False) -> str:
 def _compound(node: Node, scene: Scene, *, quoted: bool) -> str:
     kind = node.type
     if kind in ("string", "translated_string"):
-        if _LIST.fullmatch(text_of(node)) and not _value_of_list(text_of(node), scene):
-            return ""  # no word at all, where other empty quotes are an empty word
+        if variables.is_empty_list(text_of(node), scene):
+            return ""
         return QUOTED + _between(node, scene, double_quoted, quoted=True)
     if kind == "process_substitution":
         return _process(node, scene)
     if kind == "arithmetic_expansion":
         read_inside(node, scene)
+        note_unknown_sum(text_of(node), scene)
         return "0"
     if kind not in _EXPANDED:
         return _between(node, scene, bare, quoted=False)
@@ -225,17 +242,6 @@ def _between(node: Node, scene: Scene, literal: Callable[[str], str], *, quoted:
     return "".join(pieces)
 
 
-_LIST = re.compile(r"\"\$(?:@|\{@\}|\{(\w+)\[@\]\})\"")
-
-
-def _value_of_list(source: str, scene: Scene) -> tuple[str, ...]:
-    """The words of `"$@"` or `"${a[@]}"`."""
-    name = _LIST.fullmatch(source)
-    if name is None or name[1] is None:
-        return scene.positional
-    return scene.variables.get(name[1], (UNKNOWN,))
-
-
 def _printed(output: Output) -> str:
     if output.text is not None:
         return output.text.rstrip("\n")
@@ -255,10 +261,12 @@ def _parameter(node: Node, scene: Scene) -> str:
     source = text_of(node)
     if plain := _PARAMETER.fullmatch(source):
         read_inside(node, scene)
-        return _value(plain[1], plain[2], scene)
+        return variables.value(plain[1], plain[2], scene)
     if source.startswith("${#"):
         read_inside(node, scene)
         return "0"
+    if trim := _TRIM.fullmatch(source):
+        return trimmed(variables.value(trim[1], None, scene), trim[2], trim[3])
     if "@P}" in source:
         note(scene, source, Risk.DANGEROUS, "evaluates a variable's text once more")
     operator = re.match(r"\$\{([A-Za-z_]\w*|\d+)(:?[-=+]|\^\^|,,)", source)
@@ -266,7 +274,7 @@ def _parameter(node: Node, scene: Scene) -> str:
     if operator is None:
         read_inside(node, scene)
         return UNKNOWN
-    value, sign = _value(operator[1], None, scene), operator[2]
+    value, sign = variables.value(operator[1], None, scene), operator[2]
     if sign in ("^^", ",,"):
         return value.upper() if sign == "^^" else value.lower()
     default = BREAK.join(expand(words, scene))
@@ -277,23 +285,3 @@ def _parameter(node: Node, scene: Scene) -> str:
     if sign.endswith("=") and not value:
         scene.variables[operator[1]] = (default.replace(BREAK, " "),)
     return value or default
-
-
-def _value(name: str, index: str | None, scene: Scene) -> str:
-    if name in ("@", "*"):
-        return BREAK.join(scene.positional)
-    if name in _NUMBERS:
-        return "4242" if name in "$!" else "1"
-    if name == "0" and name not in scene.variables:
-        return "bash"
-    if name in _MOVING:
-        return UNKNOWN
-    if name.isdigit() and name != "0":
-        number = int(name[:6])
-        return scene.positional[number - 1] if number <= len(scene.positional) else ""
-    values = scene.variables.get(name)
-    if index is None or values is None:
-        return scene.value(name)
-    if index in ("@", "*"):
-        return BREAK.join(values)
-    return values[int(index)] if index.isdigit() and int(index) < len(values) else UNKNOWN

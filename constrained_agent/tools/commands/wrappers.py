@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from constrained_agent.tools.commands import options, paths, programs, tables
+from constrained_agent.tools.commands import cloud, options, paths, programs, tables
 from constrained_agent.tools.commands.programs import Judge
-from constrained_agent.tools.commands.scene import UNKNOWN, Call
+from constrained_agent.tools.commands.scene import UNKNOWN, Call, is_harmless
 from constrained_agent.tools.commands.verdict import Judgement, Risk, danger, reads, remote, worst, writes
 
 _ENV_VALUED = frozenset(["-u", "-C", "--unset", "--chdir", "-P"])
 _RUNNER_VALUED = frozenset(
     ["--with", "--python", "-p", "--group", "--extra", "--project", "--directory", "--env-file", "-n", "-e"]
-)
-_HARMLESS_ASSIGNMENT = re.compile(
-    r"(?:[a-z]\w*|LANG|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|COLUMNS|CI|TERM)=.*", re.DOTALL
 )
 
 
@@ -78,7 +75,7 @@ def _env(call: Call) -> Judgement:
         elif "() {" in word or word.startswith("BASH_FUNC"):
             return danger("makes a name run other commands")
         elif re.match(r"[A-Za-z_]\w*=", word):
-            if not _HARMLESS_ASSIGNMENT.fullmatch(word):
+            if not is_harmless(word.partition("=")[0]):
                 found = writes("runs with variables that may change what it does")
             scene.variables[word.partition("=")[0]] = (word.partition("=")[2],)
             position += 1
@@ -101,26 +98,6 @@ def _time(call: Call) -> Judgement:
     own = call.args[: len(call.args) - len(inner)]
     files = [paths.writing(one, call.scene) for one in options.values(own, "o", "--output")]
     return worst(*files, call.scene.engine.command(inner, call.scene, call.stdin) if inner else None)
-
-
-def _busybox(call: Call) -> Judgement:
-    return call.scene.engine.command(call.args, call.scene, call.stdin) if call.args else reads()
-
-
-def _flock(call: Call) -> Judgement:
-    """`flock FILE CMD`, `flock FILE -c LINE`."""
-    rest = _after(call.args, ("-w", "-E", "--timeout"), 1)
-    if rest and rest[0] in ("-c", "--command"):
-        return call.scene.engine.line(" ".join(rest[1:]), call.scene.copy())
-    return worst(writes("takes a lock"), call.scene.engine.command(rest, call.scene, None) if rest else None)
-
-
-def _watch(call: Call) -> Judgement:
-    """`watch CMD WORDS`: a line for a shell."""
-    text = " ".join(_after(call.args, ("-n", "--interval")))
-    if UNKNOWN in text:
-        return danger("runs text that is only known when it runs")
-    return call.scene.engine.line(text, call.scene.copy())
 
 
 def _runner(*subcommands: str) -> Judge:
@@ -184,14 +161,23 @@ def _makefile(call: Call) -> Judgement:
     return worst(*(programs.hidden(line, call.scene) for line in recipes))
 
 
+_REGISTRY_VALUED = frozenset(
+    options.names("-w -C -F --workspace --prefix --cwd --dir --filter --registry --userconfig --loglevel")
+)
+_RUN_ONE = frozenset(["npx", "pnpx", "bunx"])
+
+
 def _tool(call: Call) -> Judgement:
-    """Task runners: a task is what its name says (`npm run deploy`)."""
+    """Task runners: a task is what its name says (`npm run deploy`). Package managers also talk to registries."""
+    name = programs.name_of(call.argv[0])
     words = [word for word in call.args if not word.startswith("-")]
-    return worst(programs.unknown(call), _shipping(words[:3]))
-
-
-def _screen(call: Call) -> Judgement:
-    return worst(writes("starts a terminal that outlives the command"), programs.arguments(call))
+    found = programs.unknown(call)
+    if registry := tables.tools().get(name):
+        command, rest = options.first_of(call.args, _REGISTRY_VALUED)
+        command = rest[0] if command == "npm" and rest else command
+        if re.fullmatch(registry.changes, command):
+            return found if cloud.is_dry(call) else worst(found, remote(registry.reason))
+    return worst(found, _shipping(words[: 1 if name in _RUN_ONE else 3]))
 
 
 JUDGES: Mapping[str, Judge] = {
@@ -202,27 +188,13 @@ JUDGES: Mapping[str, Judge] = {
     "nohup": _wrapper(),
     "time": _time,
     "nice": _wrapper("-n --adjustment"),
-    "ionice": _wrapper("-c -n -p --class --classdata"),
     "timeout": _wrapper("-s -k --signal --kill-after", 1),
     "stdbuf": _wrapper("-i -o -e --input --output --error"),
     "setsid": _wrapper(),
-    "chrt": _wrapper("-T -P -D", 1),
-    "taskset": _wrapper("", 1),
-    "caffeinate": _wrapper("-t -w"),
-    "unbuffer": _wrapper(),
-    "catchsegv": _wrapper(),
-    **dict.fromkeys(["busybox", "toybox"], _busybox),
-    "flock": _flock,
-    "watch": _watch,
     "uv": _runner("run", "tool"),
     **dict.fromkeys(
         ["poetry", "pipenv", "pdm", "rye", "hatch", "conda", "mamba", "micromamba"], _runner("run")
     ),
-    **dict.fromkeys(["bundle", "rbenv", "pyenv", "asdf", "mise", "direnv", "dotenv"], _runner("exec", "run")),
     **dict.fromkeys(["make", "bmake", "ninja", "remake"], _targets),
-    **dict.fromkeys(
-        tables.names("tasks", "names"),
-        _tool,
-    ),
-    **dict.fromkeys(["screen", "tmux", "script"], _screen),
+    **dict.fromkeys(tables.names("tasks", "names"), _tool),
 }
