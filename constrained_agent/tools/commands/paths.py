@@ -102,11 +102,14 @@ def _zone(full: str, place: Place) -> Zone:
 
 
 def _is_temporary(full: str, place: Place) -> bool:
-    """Whether it lies in a folder for temporary files. Not what lies around a repository that does so itself."""
+    """Whether it lies in a folder for temporary files.
+
+    Not what lies around a repository, or in a home, that does so itself: neither is thrown away.
+    """
     folders = (*place.temporary, "/dev/shm")
-    around = os.path.dirname(place.root)
-    if within(full, around) and any(within(around, folder) and around != folder for folder in folders):
-        return False
+    for kept in (os.path.dirname(place.root), place.home):
+        if within(full, kept) and any(within(kept, folder) and kept != folder for folder in folders):
+            return False
     return any(within(full, folder) and full != folder for folder in folders)
 
 
