@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from constrained_agent.errors import PatchError
+from constrained_agent.errors import PatchError, ToolError
 from constrained_agent.messages import ToolSpec
 from constrained_agent.patch import format as patch_format
 from constrained_agent.patch.diff import FilePlan
-from constrained_agent.tools import files, landed, search, shell, syntax, undo
+from constrained_agent.tools import files, hints, landed, search, shell, syntax, undo
 from constrained_agent.tools.landed import encodable
 from constrained_agent.tools.names import is_output
 from constrained_agent.tools.outputs import Outputs
@@ -93,9 +93,13 @@ def _search_text(setting: Setting, arguments: Mapping[str, Any]) -> Outcome:
 
 
 def _exec_command(setting: Setting, arguments: Mapping[str, Any]) -> Outcome:
-    result = executed(setting, arguments["command"], arguments.get("timeout_s", shell.DEFAULT_TIMEOUT_S))
+    command = arguments["command"]
+    if reason := hints.waits(command):
+        raise ToolError(reason)
+    result = executed(setting, command, arguments.get("timeout_s", shell.DEFAULT_TIMEOUT_S))
+    notes = hints.notes(command, result, [spec.name for spec, _ in TABLE])
     # A failing test is an answer; a command that was cut short is not.
-    return Outcome(shell.report(result), asdict(result), ok=not result.timed_out)
+    return Outcome(shell.report(result, notes), asdict(result), ok=not result.timed_out)
 
 
 def executed(setting: Setting, command: str, timeout_s: float) -> shell.CommandResult:

@@ -12,13 +12,24 @@ from collections.abc import Collection, Mapping
 
 SETTINGS = {
     "GIT_TERMINAL_PROMPT": "0",
+    # Git keeps the message that is there (`--amend`, `rebase --continue`), and commits nothing where there is none.
     "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    # Elsewhere an editor that fails says more than one that changes nothing.
+    "EDITOR": "false",
+    "VISUAL": "false",
     "PAGER": "cat",
     "TERM": "dumb",
     # A file edited twice within one second and to the same size would run as its old bytecode.
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 """What commands get in place of the person's own: nobody sits at a terminal to answer an editor or a pager."""
+
+MARK = "CONSTRAINED_AGENT_COMMAND"
+"""Holds a value of each command's own, by which what it started is found (see `sessions`)."""
+
+_WAITS = re.compile(r"\w+_(?:EDITOR|PAGER)|HGEDITOR|MANPAGER")
+"""Variables of the person's that would stand before those above."""
 
 _WORDS = re.compile(
     r"(?:.*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|APIKEY|CREDENTIAL|PRIVATEKEY|ACCESSKEY)S?|AUTH(?!OR(?!I)).*|OAUTH.*|"
@@ -40,16 +51,27 @@ _VALUES = re.compile(
 
 
 def for_commands(environment: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
-    """The variables that a command gets.
+    """The variables that a command gets; `marked` adds the last one.
 
     Args:
         environment: all there are.
         passed: names that are let through whatever they look like.
     """
     kept = {
-        name: value for name, value in environment.items() if name in passed or not looks_secret(name, value)
+        name: value
+        for name, value in environment.items()
+        if name in passed or not (_WAITS.fullmatch(name) or looks_secret(name, value))
     }
     return {**kept, **SETTINGS}
+
+
+def marked(variables: Mapping[str, str], mark: str, inherited: str = "") -> dict[str, str]:
+    """Variables with a command's own mark.
+
+    Args:
+        inherited: the marks of the commands that this one runs in: these must find it, too.
+    """
+    return {**variables, MARK: f"{inherited} {mark}".strip()}
 
 
 def looks_secret(name: str, value: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -132,14 +132,20 @@ class Tools:
         except (ToolError, OSError) as error:
             raise UserError(f"{option} {path}: {_message(error)}") from None
 
-    def run_tests(self, command: str) -> ToolResult:
+    def run_tests(self, command: str, *, what: str = "tests") -> ToolResult:
         """Run the person's test command; `ok` where it ends with exit code 0 in time.
 
         No permission is asked: the person gave the command.
+
+        Args:
+            what: the command in a word or two, for the result.
         """
-        result = catalog.executed(self._setting(), command, shell.MAX_TIMEOUT_S)
+        try:
+            result = catalog.executed(self._setting(), command, shell.MAX_TIMEOUT_S)
+        except (ToolError, OSError) as error:
+            return ToolResult("tests", False, f"{what} failed: {command}\n{_message(error)}", "tests_failed")
         passed = result.exit_code == 0 and not result.timed_out
-        text = f"tests {'passed' if passed else 'failed'}: {command}\n{encodable(shell.report(result))}"
+        text = f"{what} {'passed' if passed else 'failed'}: {command}\n{encodable(shell.report(result))}"
         return ToolResult("tests", passed, text, "" if passed else "tests_failed", asdict(result))
 
     def readings(self) -> list[Reading]:
@@ -157,6 +163,16 @@ class Tools:
     def changes(self) -> Changes:
         """What the patches of this run changed in all."""
         return self._log.summary()
+
+    @property
+    def applied(self) -> Collection[str]:
+        """The texts of the patches that were applied, also in runs before this one."""
+        return self._landed.keys()
+
+    @property
+    def patched(self) -> bool:
+        """Whether a patch still stands, of this run or of one before it."""
+        return bool(self._standing or self._log.summary().paths)
 
     def _outcome(self, call: ToolCall) -> catalog.Outcome:
         for spec, run in catalog.TABLE:

@@ -1,8 +1,8 @@
 """Commands: the only module through which a run starts processes (a fetch of weights has its own).
 
-Covered: no input, no terminal to ask on, a time limit that ends a command with its children, bounded output, no secrets
-in variables. Not covered: this is no sandbox. A command has the rights of the person who runs the agent (`permissions`
-looks at it first), and a program that makes a session of its own (`setsid`, daemons) outlives its command.
+Covered: no input, no terminal to ask on, a time limit that ends a command with all that it started, bounded output, no
+secrets in variables. Not covered: this is no sandbox. A command has the rights of the person who runs the agent
+(`permissions` looks at it first), and `sessions` says which processes can still outlive it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from constrained_agent.messages import ToolSpec
 from constrained_agent.tools import environment
 from constrained_agent.tools.output import Kept
 from constrained_agent.tools.outputs import Outputs
-from constrained_agent.tools.sessions import members_of, signal_session
+from constrained_agent.tools.sessions import Started
 
 DEFAULT_TIMEOUT_S = 30
 """Long enough for one test file, short enough that a hung command does not eat the run's time."""
@@ -166,8 +167,8 @@ def capture(root: Path, program: Sequence[str], given: bytes, limit_bytes: int, 
         return out.read()
 
 
-def report(result: CommandResult) -> str:
-    """The result as the model is shown it."""
+def report(result: CommandResult, notes: Sequence[str] = ()) -> str:
+    """The result as the model is shown it, with what else there is to say about it."""
     took = f"{result.duration_s:.1f} s"
     if result.timed_out:
         lines = [f"timed out: ended with its children after {took}"]
@@ -181,6 +182,7 @@ def report(result: CommandResult) -> str:
             lines.append(f"note: {name} is cut below; read_file shows all of it as {whole}")
     if result.left_children:
         lines.append("note: processes that it had left in the background were ended")
+    lines += [f"note: {note}" for note in notes]
     for name, text in (("stdout", result.stdout), ("stderr", result.stderr)):
         if text:
             lines += [f"--- {name}", text.rstrip("\n")]
@@ -193,7 +195,7 @@ class _Running:
     """A started command.
 
     The constructor starts it; `wait` and `drain` read while it runs, and stop early once there is an interrupt;
-    `end` comes last, exactly once, and leaves neither a process of its session nor an open pipe or file.
+    `end` comes last, exactly once, and leaves neither a process that it started nor an open pipe or file.
     """
 
     def __init__(
@@ -205,12 +207,13 @@ class _Running:
         kept: tuple[Kept, Kept],
     ) -> None:
         self._interrupts = interrupts
+        mark = uuid.uuid4().hex
         shell = shutil.which("bash") or shutil.which("sh") or "/bin/sh"
         try:
             self.process = subprocess.Popen(
                 [shell, "-c", command],
                 cwd=root,
-                env=dict(env),
+                env=environment.marked(env, mark, os.environ.get(environment.MARK, "")),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -218,6 +221,7 @@ class _Running:
             )
         except (OSError, ValueError) as error:  # too long, a NUL, half a surrogate pair, no such folder
             raise ToolError(f"the command could not be started: {error}") from error
+        self._started = Started(self.process.pid, mark)
         self.stdout, self.stderr = kept
         self._open = selectors.DefaultSelector()
         for pipe, stream in ((self.process.stdout, self.stdout), (self.process.stderr, self.stderr)):
@@ -240,15 +244,15 @@ class _Running:
             self._read(deadline)
 
     def end(self) -> bool:
-        """End every process of the session, close the pipes. True: there were some."""
-        leader = self.process.pid
-        there_were = signal_session(leader, signal.SIGTERM)
+        """End every process that it started, close the pipes. True: there were some."""
+        there_were = self._started.signal(signal.SIGTERM)
         deadline = time.monotonic() + _TERM_GRACE_S
-        while time.monotonic() < deadline and (self.process.poll() is None or members_of(leader)):
+        while time.monotonic() < deadline and (self.process.poll() is None or self._started.members()):
             self._read(deadline)
         for _ in range(_KILL_ROUNDS):
-            if not signal_session(leader, signal.SIGKILL):
+            if not self._started.signal(signal.SIGKILL):
                 break
+            there_were = True
             self._read(time.monotonic() + _POLL_S)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(_TERM_GRACE_S)

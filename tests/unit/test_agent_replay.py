@@ -83,7 +83,7 @@ class TestReplay:
         assert tree(start) == tree(root)
 
     def test_commands_that_do_something_else_this_time(self, recorded, root):
-        command = "test -e ../repo/f.txt && rm -f ../repo/f.txt"
+        command = 'test "${PWD##*/}" = repo && rm -f f.txt'
         run, start = recorded([call("exec_command", command=command)])
         replayed = replay(run, start, run_commands=True)
         assert replayed.notes == (f"turn 1: exit code 1, was 0: {command}",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,11 @@ from constrained_agent.tools.rules import Rules
 from constrained_agent.tools.workspace import Workspace
 
 Policy = partial(permissions.Policy, judge=classify)  # in this process: a hundred others would take a minute
+
+
+LINES: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("test_tools_commands.toml").read_text(encoding="utf-8")
+)
 
 
 def _spec(effect: Effect) -> ToolSpec:
@@ -75,6 +81,28 @@ def test_policies(policy: permissions.Policy, offered: str, commands: tuple[str,
             with pytest.raises(ToolError):
                 policy.check(_spec(effect), {})
     assert tuple(one for one in (READ, WRITE, SEND, DANGER) if _runs(policy, one)) == commands
+
+
+def test_yes_refuses_all_that_is_dangerous_or_changes_other_machines() -> None:
+    """Every line that the classes are tested with; with a person there, every one is asked about."""
+    person = Person(False)
+    without, asking = Policy(yes=True), Policy(yes=True, ask=person)
+    lines = [
+        line
+        for table in (LINES, LINES["nasty"])
+        for name in ("dangerous", "remote_changing")
+        for line in table[name]
+    ]
+    assert [line for line in lines if _runs(without, line) or _runs(asking, line)] == []
+    assert [command for command, _ in person.asked] == lines
+    assert len(lines) > 700
+
+
+def test_yes_asks_about_nothing_that_is_everyday() -> None:
+    lines = [line for name in ("everyday", "read_only", "writes") for line in LINES[name]]
+    person = Person(False)
+    assert [line for line in lines if not _runs(Policy(yes=True, ask=person), line)] == []
+    assert person.asked == []
 
 
 def test_the_question_holds_the_call_and_what_it_may_do() -> None:
@@ -171,6 +199,23 @@ class TestRules:
     )
     def test_what_is_denied_is_denied_in_other_words(self, command: str) -> None:
         assert not _runs(Policy(ask=YES, rules=Rules(deny=("git push*",))), command)
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "setsid git push",
+            "daemonize -c x git push",
+            "screen -dmS x git push",
+            "tmux new -d -s x 'git push'",
+            "tmux new -d git push",
+            "systemd-run --unit x git push",
+            "start-stop-daemon --start --exec git -- push",
+            "echo git push | at now",
+        ],
+    )
+    def test_what_is_denied_is_denied_where_it_would_outlive_the_command(self, command: str) -> None:
+        with pytest.raises(ToolError, match="a rule of the person denies"):
+            Policy(ask=YES, rules=Rules(deny=("git push*",))).check(_spec("exec"), {"command": command})
 
     def test_reading_can_be_denied(self) -> None:
         policy = Policy(yes=True, rules=Rules(deny=("cat*private*",)))

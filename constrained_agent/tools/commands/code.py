@@ -33,7 +33,7 @@ _LISTED = re.compile(
 _HARMLESS_OF_SUBPROCESS = re.compile(
     r"\bimport\s+(?:\w+\s*,\s*)*subprocess\b(?!\s*(?:as\b|\.))|\bsubprocess\s*\.\s*(?:PIPE|DEVNULL|STDOUT|\w+Error|TimeoutExpired)\b"
 )
-_UNPLAIN = re.compile(r"\bshell\b|\bexecutable\b|\bpreexec_fn\b|\benv\b|\*\*")
+_UNPLAIN = re.compile(r"\bshell\b|\bexecutable\b|\bpreexec_fn\b|\benv\b|\bstart_new_session\b|\*\*")
 _DELETES = re.compile(
     r"\brmtree\b|\brm_rf?\b|\bremove_tree\b|\bremovedirs\b|\brm(?:dir)?Sync\b|\bfs\w*\s*\.\s*(?:promises\s*\.\s*)?rm(?:dir)?\b"
     r"|\bunlink(?:Sync)?\b|\bos\s*\.\s*(?:remove|rmdir|truncate)\b|\bFileUtils\b|\.\s*rmdir\s*\(|\bDeno\s*\.\s*remove(?:Sync)?\b"

@@ -37,7 +37,7 @@ _ENGLISH = frozenset(
     names(
         "at batch halt init mount host service passwd security shutdown reboot open su install make test time watch "
         "mail write command source link format split head tail less more kill history "
-        "pass op route port snap skill bless task please now render modal surge"
+        "pass op route port snap skill bless task please now render modal surge screen daemon daemonize"
     )
 )
 """Names of programs that are also words: as an argument of an unknown program they mean nothing."""
@@ -59,6 +59,7 @@ def _table() -> Mapping[str, Judge]:
         disk,
         git,
         interpreters,
+        leaving,
         network,
         readers,
         searching,
@@ -66,7 +67,10 @@ def _table() -> Mapping[str, Judge]:
         wrappers,
     )
 
-    modules = (readers, system, disk, builtins, cloud, network, git, interpreters, wrappers, searching)
+    modules = (
+        *(readers, system, disk, builtins, cloud, network, git, interpreters, wrappers, searching),
+        leaving,
+    )
     return {name: judge for module in modules for name, judge in module.JUDGES.items()}
 
 

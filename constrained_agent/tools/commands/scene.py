@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from constrained_agent.tools import environment
 from constrained_agent.tools.commands.verdict import Judgement, Simple
 
 if TYPE_CHECKING:
@@ -137,6 +138,8 @@ class Record:
 
     def variable(self, name: str) -> str:
         """What a variable is at first; `UNKNOWN` where it may have been set in a way that is not followed."""
+        if name == environment.MARK:  # each command has its own
+            return UNKNOWN
         if self.environment is not None and name in self.environment:
             return self.environment[name]
         if self.environment is None or self.strangers or _OF_THE_SHELL.fullmatch(name):

@@ -16,7 +16,7 @@ _RUNNER_VALUED = frozenset(
 )
 
 
-def _after(args: Sequence[str], valued: Collection[str], n_operands: int = 0) -> list[str]:
+def after(args: Sequence[str], valued: Collection[str], n_operands: int = 0) -> list[str]:
     """What stands behind a wrapper's own options and operands."""
     position = 0
     while position < len(args) and args[position].startswith("-") and args[position] != "-":
@@ -31,7 +31,7 @@ def _wrapper(valued: str = "", n_operands: int = 0) -> Judge:
     names = frozenset(valued.split())
 
     def judge(call: Call) -> Judgement:
-        inner = _after(call.args, names, n_operands)
+        inner = after(call.args, names, n_operands)
         if not inner:
             return reads("runs nothing")
         return call.scene.engine.command(inner, call.scene, call.stdin)
@@ -43,7 +43,7 @@ def _command(call: Call) -> Judgement:
     """`command -v X` asks; `command X` runs X, and no function or alias of that name."""
     if call.args and re.fullmatch(r"-p?[vV]", call.args[0]):
         return reads("looks for a program")
-    inner = _after(call.args, ())
+    inner = after(call.args, ())
     if not inner:
         return reads("runs nothing")
     hidden = call.scene.functions.pop(inner[0], None)
@@ -88,13 +88,13 @@ def _env(call: Call) -> Judgement:
 
 
 def _exec(call: Call) -> Judgement:
-    inner = _after(call.args, ("-a",))
+    inner = after(call.args, ("-a",))
     return call.scene.engine.command(inner, call.scene, call.stdin) if inner else reads("redirects")
 
 
 def _time(call: Call) -> Judgement:
     """`time CMD`; as a program of its own it can write what it measures to a file."""
-    inner = _after(call.args, ("-f", "-o", "--format", "--output"))
+    inner = after(call.args, ("-f", "-o", "--format", "--output"))
     own = call.args[: len(call.args) - len(inner)]
     files = [paths.writing(one, call.scene) for one in options.values(own, "o", "--output")]
     return worst(*files, call.scene.engine.command(inner, call.scene, call.stdin) if inner else None)
@@ -104,11 +104,11 @@ def _runner(*subcommands: str) -> Judge:
     """`uv run CMD`, `poetry run CMD`: what follows is run; other subcommands are as of an unknown program."""
 
     def judge(call: Call) -> Judgement:
-        rest = _after(call.args, _RUNNER_VALUED)
+        rest = after(call.args, _RUNNER_VALUED)
         shipping = _shipping(rest[:1]) or (
             _shipping(rest[1:2]) if rest[:1] and rest[0] not in subcommands else None
         )
-        if rest[:1] and rest[0] in subcommands and (inner := _after(rest[1:], _RUNNER_VALUED)):
+        if rest[:1] and rest[0] in subcommands and (inner := after(rest[1:], _RUNNER_VALUED)):
             scene = call.scene.copy()
             if any(word.startswith(("--directory", "--project", "-C")) for word in call.args):
                 scene.cwds = frozenset([UNKNOWN])
@@ -190,7 +190,6 @@ JUDGES: Mapping[str, Judge] = {
     "nice": _wrapper("-n --adjustment"),
     "timeout": _wrapper("-s -k --signal --kill-after", 1),
     "stdbuf": _wrapper("-i -o -e --input --output --error"),
-    "setsid": _wrapper(),
     "uv": _runner("run", "tool"),
     **dict.fromkeys(
         ["poetry", "pipenv", "pdm", "rye", "hatch", "conda", "mamba", "micromamba"], _runner("run")
