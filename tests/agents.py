@@ -44,6 +44,8 @@ class ScriptedAgent:
         policy=None,
         thinking=False,
         max_added_lines=MAX_ADDED_LINES,
+        parallel=False,
+        tools=None,
         watcher=None,
         **settings,
     ):
@@ -51,13 +53,20 @@ class ScriptedAgent:
         self.model = self.runtime.session = ScriptedModel(
             tiny_runtime.tokenizer, tiny_runtime.session.logit_width, answers
         )
-        self.tools = Tools(Workspace(root), policy or Policy(yes=True))
+        self.tools = tools or Tools(Workspace(root), policy or Policy(yes=True))
         self._log = root.parent / f"{root.name}.jsonl"
         self.agent = Agent(
             self.runtime,
             self.tools,
             Settings(
-                Decoding(level, Sampling(), max_tokens, thinking, max_added_lines=max_added_lines),
+                Decoding(
+                    level,
+                    Sampling(),
+                    max_tokens,
+                    thinking,
+                    max_added_lines=max_added_lines,
+                    parallel=parallel,
+                ),
                 Limits(max_turns, settings.pop("max_run_tokens", None), settings.pop("time_limit_s", None)),
                 **settings,
             ),

@@ -90,12 +90,14 @@ def scripted(tiny_runtime, answers, markers=TOKENS):
     return runtime
 
 
-def compared(runtime, folder, arm_names, *, task=TASK, calls=(), max_tokens=300, samples=1):
+def compared(runtime, folder, arm_names, *, task=TASK, calls=(), max_tokens=300, samples=1, agentic=False):
     """Compare arms on a task, on calls, or on both: the records, in order."""
-    groups = items.groups([task] if task else [], list(calls), arms.parse(arm_names), samples, seed=0)
+    chosen = arms.parse(arm_names)
+    groups = items.groups([task] if task else [], list(calls), chosen, samples, seed=0, agentic=agentic)
     folder.mkdir(parents=True, exist_ok=True)
     settings = Settings(Sampling(temperature=0.0), max_tokens)
-    return list(running.run(runtime, running.prepare(runtime, groups), settings, Folder(folder)))
+    prepared = running.prepare(runtime, groups, settings)
+    return list(running.run(runtime, prepared, settings, Folder(folder)))
 
 
 def made_of(record, pieces, **changed):

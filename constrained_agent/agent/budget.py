@@ -27,13 +27,17 @@ ExitReason = Literal[
 ]
 
 REPEATS_TO_WARN, REPEATS_TO_STOP = 2, 3
-"""Rounds of the same calls (A, A or A, B, A, B): the second is answered with a warning, the third is not run."""
+"""Rounds of the same calls (A, A or A, B, A, B): the second is answered with one warning, the third is not run."""
 
 _LONGEST_ROUND = 3
 """Turns of a round that is looked for."""
 
 RUN_TOKENS = 200_000
 """Generated in a run whose turns have no limit."""
+
+LEAST_TOKENS = 64
+"""An answer may take so many however little is left: a short one, or a small call, fits. By so much, twice (the last
+answer and the last words), a run may go past its limit of tokens."""
 
 MAX_CUTS = 3
 """Answers cut by a limit before the run is given up: the model has been told twice to split its work."""
@@ -45,7 +49,8 @@ class Limits:
 
     Attributes:
         max_turns: answers of the model; 0 = no limit but that of tokens.
-        max_run_tokens: tokens generated over all answers; None = as many as the turns allow, or `RUN_TOKENS`.
+        max_run_tokens: tokens generated over all answers, the last words included (see `LEAST_TOKENS`); None = as many
+            as the turns allow, or `RUN_TOKENS`.
         time_limit_s: seconds for the whole run; None = no limit.
     """
 
@@ -64,6 +69,7 @@ class Budget:
     n_cuts: int = 0
     _started: float = field(default_factory=time.monotonic)
     _calls: list[str] = field(default_factory=list)
+    _warned: bool = False
 
     @property
     def deadline(self) -> float | None:
@@ -75,18 +81,28 @@ class Budget:
         """Why no further turn may start, or None."""
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return "time_limit"
-        max_tokens = self.limits.max_run_tokens
-        if max_tokens is None and not self.limits.max_turns:
-            max_tokens = RUN_TOKENS
-        if max_tokens is not None and self.n_tokens >= max_tokens:
+        if self._n_left is not None and self._n_left <= 0:
             return "token_budget"
         if self.limits.max_turns and self.n_turns >= self.limits.max_turns:
             return "max_turns"
         return None
 
+    @property
+    def _n_left(self) -> int | None:
+        """Tokens that may still be generated; None: there is no limit."""
+        limit = self.limits.max_run_tokens
+        if limit is None:
+            limit = None if self.limits.max_turns else RUN_TOKENS
+        return None if limit is None else limit - self.n_tokens
+
+    def room(self, max_tokens: int) -> int:
+        """Tokens that an answer may take: `max_tokens`, or what the run has left, but no less than `LEAST_TOKENS`."""
+        return max_tokens if self._n_left is None else min(max_tokens, max(LEAST_TOKENS, self._n_left))
+
     def forget_calls(self) -> None:
         """An answer without calls came between: the next call is no repeat."""
         self._calls.clear()
+        self._warned = False
 
     def repeats(self, items: Sequence[ToolCall | Fault]) -> int:
         """Record the calls of a turn, unreadable ones too; returns how many rounds of the same calls end with it, 1
@@ -95,7 +111,15 @@ class Budget:
         Calls that succeeded count too: a model that reads one file for ever is as stuck as one that errs.
         """
         self._calls.append(json.dumps([_what(item) for item in items], sort_keys=True))
-        return max(_rounds(self._calls, length) for length in range(1, _LONGEST_ROUND + 1))
+        n = max(_rounds(self._calls, length) for length in range(1, _LONGEST_ROUND + 1))
+        self._warned = self._warned and n >= REPEATS_TO_WARN
+        return n
+
+    def warns(self, n_rounds: int) -> bool:
+        """Whether the model is to be warned of so many rounds: once, until it does something else."""
+        is_first = n_rounds >= REPEATS_TO_WARN and not self._warned
+        self._warned = self._warned or is_first
+        return is_first
 
 
 def _what(item: ToolCall | Fault) -> list[Any]:

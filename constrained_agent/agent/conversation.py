@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Literal
 
 from constrained_agent.agent.prompt import Part
 from constrained_agent.agent.turn import Turn
-from constrained_agent.grammar.answers import Fault
-from constrained_agent.messages import ToolCall, ToolResult
 from constrained_agent.model.tokenizer import Untrusted
 from constrained_agent.tools.output import shortened
 
@@ -28,6 +26,9 @@ _STUB_CHARS = 400
 """Of a result: shorter ones stay, a longer one keeps its first line."""
 
 _HEADLINE_CHARS = 120
+
+HEAD = "answer_head"
+"""Name of the part of a prompt that begins the answer."""
 
 _SUMMARY_LINES = 60
 """Of the calls that turned into a summary, the last ones."""
@@ -86,14 +87,14 @@ class Conversation:
 
     Attributes:
         messages: everything so far.
-        parts: tokens of each part since the last `begin`, by name, answers and results apart.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime, self._dialect, self._tokenizer = runtime, runtime.dialect, runtime.tokenizer
         self.messages: list[Message] = []
-        self.parts: dict[str, int] = {}
+        self._parts: dict[str, int] = {}
         self._system_parts: dict[str, int] = {}
+        self._n_head = 0
         self._owed = 0
         self._results: list[Result] = []
 
@@ -107,16 +108,21 @@ class Conversation:
         """How many ids that are."""
         return sum(len(message.ids) for message in self.messages)
 
-    def begin(self, system: Sequence[Part]) -> None:
-        """Start counting parts; in a new conversation, also the system message."""
-        self.parts = {"history": self.n_tokens} if self.messages else {}
+    def begin(self, system: Sequence[Part], *, thinking: bool = False) -> None:
+        """Start counting parts; in a new conversation, also the system message.
+
+        Args:
+            thinking: whether answers may start with it.
+        """
+        self._n_head = len(self._dialect.open_answer(thinking=thinking))
+        self._parts = {"history": self.n_tokens} if self.messages else {}
         if not self.messages:
             ids = self._dialect.system(*joined(system))
             self._runtime.session.prefix = tuple(ids)  # the same in every run: its state is kept on disk
             for part in system:
                 self._system_parts[part.name] = len(self._tokenizer.encode(_piece(part)))
             self._system_parts["system_frame"] = len(ids) - sum(self._system_parts.values())
-            self.parts = dict(self._system_parts)
+            self._parts = dict(self._system_parts)
             self.messages.append(Message("system", "system", ids))
 
     def say(self, text: str, part: str) -> None:
@@ -124,7 +130,13 @@ class Conversation:
         assert not self._owed, "a call has no result yet"
         ids = self._dialect.user(text)
         self.messages.append(Message(_KINDS.get(part, "task"), part, ids, words=text))
-        self.parts[part] = self.parts.get(part, 0) + len(ids)
+        self._parts[part] = self._parts.get(part, 0) + len(ids)
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Tokens of each part since the last `begin`, by name, answers and results apart; before the first answer they
+        sum to its prompt."""
+        return {**self._parts, HEAD: self._n_head}
 
     def answered(self, turn: Turn, n_calls: int) -> None:
         """Take in an answer; `n_calls` results are owed to it."""
@@ -152,7 +164,7 @@ class Conversation:
         return sum(len(result.text) for result in self._results)
 
     def settle(self, missing: str) -> None:
-        """Write the results that are owed; calls that have none get `missing`."""
+        """Write the results that are owed; calls that have none, the last ones, get `missing`."""
         if self._owed:
             results = [*self._results, *[Result(missing)] * (self._owed - len(self._results))]
             self._write_results(results)
@@ -167,6 +179,15 @@ class Conversation:
         yield from self._system_parts.items()
         for message in self.messages[1:]:
             yield message.name, len(message.ids)
+
+    def prompt(self, n_head: int | None = None) -> list[tuple[str, int]]:
+        """The same, and the head of the answer that comes next: they sum to its prompt.
+
+        Args:
+            n_head: tokens of the head; None: as of answers since the last `begin`.
+        """
+        counts = list(self.tokens())
+        return [*counts, (HEAD, self._n_head if n_head is None else n_head)] if counts else []
 
     def take_back(self, n_messages: int) -> None:
         """Leave out what came after the first `n_messages`."""
@@ -257,26 +278,6 @@ def _stub(result: Result) -> Result:
         return result
     text = f"{result.headline}\n[{len(result.text):,} characters are left out here to save room]"
     return Result(text, result.call)
-
-
-def wants_results(turn: Turn) -> bool:
-    """Whether results go back for an answer: it is whole, and made calls, if only unreadable ones."""
-    made = [item for item in turn.answer.items if isinstance(item, ToolCall) or item.kind != "no_wrapper"]
-    return turn.whole and turn.answer.thinking_closed and bool(made)
-
-
-def file_shown(item: ToolCall | Fault, result: ToolResult) -> str | None:
-    """The file whose lines a result shows."""
-    if isinstance(item, ToolCall) and item.name == "read_file" and result.ok:
-        return str(item.arguments["path"])
-    return None
-
-
-def in_short(item: ToolCall | Fault) -> str:
-    """A call in a few words, for a summary."""
-    if isinstance(item, Fault):
-        return f"a call that was wrong ({item.kind})"
-    return f"{item.name}({', '.join(f'{key}={shortened(repr(value), 80)}' for key, value in item.arguments.items())})"
 
 
 def _piece(part: Part) -> str | Untrusted:

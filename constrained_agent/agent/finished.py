@@ -86,7 +86,7 @@ def unfinished(text: str, *, changed: bool) -> Unfinished | None:
     """What an answer without a call leaves open; None if it is a finished one.
 
     Args:
-        changed: the run's patches did change files.
+        changed: patches or commands did change files, in this run or before it: then it may speak of that.
     """
     sentences = [part for part in _SENTENCE.split(_QUOTED.sub(f" {_CODE_MARK} ", text)) if part.strip()]
     if not sentences:

@@ -48,6 +48,11 @@ class Footprints:
         self._touched: set[str] = set()
         self._old_texts: dict[str, str] = {}
 
+    @property
+    def complete(self) -> bool:
+        """False: there are too many files to see changes by those that nobody named."""
+        return self._last.complete
+
     def begin(self) -> Fields:
         """The tree at the start of a run, as one hash. Cost: a look, 10 ms for 1,000 files."""
         self._start = self._last = self._look()

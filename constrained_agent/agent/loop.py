@@ -10,14 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from constrained_agent.agent import notes, prompt
-from constrained_agent.agent.budget import (
-    MAX_CUTS,
-    REPEATS_TO_STOP,
-    REPEATS_TO_WARN,
-    Budget,
-    ExitReason,
-)
-from constrained_agent.agent.conversation import Conversation, file_shown, in_short, wants_results
+from constrained_agent.agent.budget import MAX_CUTS, Budget, ExitReason
+from constrained_agent.agent.calls import Calls, called
+from constrained_agent.agent.conversation import Conversation
 from constrained_agent.agent.finished import unfinished
 from constrained_agent.agent.inbox import Inbox, NoInbox
 from constrained_agent.agent.offers import Offers
@@ -30,23 +25,16 @@ from constrained_agent.agent.values import RunResult, Settings
 from constrained_agent.agent.verifier import Verifier
 from constrained_agent.agent.watch import NoWatcher, Watcher
 from constrained_agent.errors import BudgetError, DecodeError, GrammarError, PromptTooLongError
-from constrained_agent.grammar.answers import Fault
+from constrained_agent.grammar.answers import Answer
 from constrained_agent.grammar.carriers import by_name
 from constrained_agent.grammar.located.offer import Editable
-from constrained_agent.grammar.patches import longest_added_run
-from constrained_agent.messages import ToolCall, ToolResult
-from constrained_agent.tools.output import shortened
 from constrained_agent.tools.registry import Tools
-from constrained_agent.tools.shell import EXEC_COMMAND
 
 MAX_REMINDERS = 2
 """Answers that were none, and of which the model was told so, in a run; one of each kind."""
 
 WRAP_UP_TOKENS = 400
 """For the last words of a run that has come to its limit."""
-
-_LONG_RESULT_CHARS = 6_000  # after so much, the model is told the task once more
-_TASK_CHARS = 600  # of the task in that reminder
 
 
 class Agent:
@@ -74,6 +62,7 @@ class Agent:
         self.conversation = self._conversation = Conversation(runtime)
         self._room = Room(runtime, self._conversation, tools, self._transcript)
         self._untold: list[str] = []
+        self._commands = False  # whether a command of an earlier run changed files
         self._offers = Offers(tools)
 
     @property
@@ -102,6 +91,15 @@ class Agent:
         """
         verifier = Verifier(self._settings, self._tools, self._room, self._transcript, self._watcher)
         run = Tally(Budget(self._settings.limits), verifier, task=task)
+        self._calls = Calls(
+            run,
+            self._tools,
+            self._conversation,
+            self._room,
+            self._transcript,
+            self._watcher,
+            max_added_lines=self._settings.decoding.max_added_lines,
+        )
         self._tools.start_run(run.budget.deadline)
         n_messages = len(self._conversation.messages)
         try:
@@ -130,7 +128,7 @@ class Agent:
             run.failures["model_error"] += 1
             run.last_error, reason = str(error), "model_error"
         finally:
-            self._conversation.settle(notes.INTERRUPTED)
+            self._calls.settle(notes.INTERRUPTED, "interrupted")
         return self._close(run, reason)
 
     def _open(self, task: str, files: Sequence[str]) -> None:
@@ -146,7 +144,8 @@ class Agent:
                 headers=decoding.level != "located",
                 carrier=by_name(decoding.carrier),
                 parallel=decoding.parallel,
-            )
+            ),
+            thinking=decoding.thinking,
         )
         said = "\n\n".join([*self._untold, prompt.task_text(task, shown)])
         self._conversation.say(said, "task_and_files" if files else "task")
@@ -177,6 +176,7 @@ class Agent:
         self, run: Tally, number: int, choice: str, decoding: Decoding, offered: Editable | None
     ) -> Turn:
         """Let the model answer once, and take down what it cost."""
+        decoding = replace(decoding, max_tokens=run.budget.room(decoding.max_tokens))
         self._watcher.turn_started(number)
         turn = take_turn(
             self._runtime,
@@ -190,11 +190,11 @@ class Agent:
             deadline=run.budget.deadline,
             progress=Progress(self._watcher.prefill, self._watcher.tokens),
         )
-        owed = len(turn.answer.items) if choice != "none" and wants_results(turn) else 0
-        self._conversation.answered(turn, owed)
+        messages = self._conversation.prompt(len(turn.prompt) - self._conversation.n_tokens)
+        self._calls.answered(turn)
         run.usage += turn.usage
         run.budget.n_tokens += len(turn.generation.tokens)
-        self._transcript.turn(number, choice, turn, self._runtime.tokenizer)
+        self._transcript.turn(number, choice, turn, self._runtime.tokenizer, messages)
         self._watcher.turn_ended(turn)
         return turn
 
@@ -203,6 +203,7 @@ class Agent:
         if turn.generation.stop_reason == "interrupted":
             return "interrupted"
         if turn.generation.stop_reason == "time_limit":
+            self._calls.settle(notes.TIME_UP)
             return "time_limit"
         if not answer.thinking_closed:
             return self._reminded(run, "thinking_unclosed", notes.THINKING_NOTE) and "thinking_unclosed"
@@ -210,26 +211,36 @@ class Agent:
             run.failures["thinking_limit"] += 1
         if not turn.whole:
             return self._after_cut(run, turn)
-        if wants_results(turn):
-            return self._run_calls(run, turn)
+        if called(turn):
+            return self._calls.run(turn)
         run.budget.forget_calls()
         if not answer.text:
             reason = self._reminded(run, "no_answer", notes.EMPTY_NOTE)
             return "thinking_limit" if reason and turn.generation.thinking_cut else reason
-        if answer.faults and answer.faults[0].kind not in run.reminded:
-            # A call or patch that was printed; a second time it is taken for the answer that it may be.
-            return self._reminded(run, answer.faults[0].kind, answer.faults[0].message)
         run.answer = answer.text
-        open_end = (
-            None
-            if answer.faults
-            else unfinished(answer.text, changed=run.commands or bool(self._tools.changes().paths))
-        )
+        return self._answered(run, answer)
+
+    def _answered(self, run: Tally, answer: Answer) -> ExitReason | None:
+        """Take words without a call for the end of the run, unless they are none."""
+        if answer.faults and not self._may_print(run, answer):
+            return self._reminded(run, answer.faults[0].kind, answer.faults[0].message)
+        changed = self._commands or run.commands or self._tools.patched
+        open_end = None if answer.faults else unfinished(answer.text, changed=changed)
         if open_end == "announced":
             return self._reminded(run, "no_call", notes.ANNOUNCED_NOTE)
         if open_end == "claimed" and not run.verifier.has_tests:  # else the tests decide
             return self._reminded(run, "claimed", notes.CLAIMED_NOTE)
         return self._verified(run)
+
+    def _may_print(self, run: Tally, answer: Answer) -> bool:
+        """Whether an answer may show a call or a patch that was not sent with it: one that was applied before; or,
+        where the model was told already that printing does nothing, any once the work is done."""
+        if self._reader.printed(answer.text, self._tools.applied) is None:
+            return True
+        if answer.faults[0].kind not in run.reminded or not (run.commands or self._tools.changes().paths):
+            return False
+        tests = run.verifier.run_tests()
+        return tests is not None and tests.ok
 
     def _reminded(self, run: Tally, failure: str, note: str) -> ExitReason | None:
         """Tell the model that its answer is none, once for each kind of failure."""
@@ -247,55 +258,11 @@ class Agent:
         run.failures["loop" if looped else "cut"] += 1
         run.budget.n_cuts += 1
         run.budget.forget_calls()
+        self._calls.settle(notes.CUT_CALL)
         if run.budget.n_cuts >= MAX_CUTS:
             return "thinking_limit" if turn.generation.thinking_cut else "truncated"
         self._note((notes.LOOP_NOTE if looped else notes.CUT_NOTE).format(n=len(turn.generation.tokens)))
         return None
-
-    def _run_calls(self, run: Tally, turn: Turn) -> ExitReason | None:
-        """Run the calls of an answer in order and give every one its result."""
-        repeats = run.budget.repeats(turn.answer.items)
-        if repeats >= REPEATS_TO_STOP:
-            run.failures["loop"] += 1
-            self._conversation.settle(notes.NOT_RUN)
-            return "repeated_calls"
-        run.verifier.tests, run.answer = None, ""  # a call may change what they say
-        changed = False
-        for item in turn.answer.items:
-            result = self._result_of(run, item)
-            changed = changed or (result.ok and bool(result.data.get("files")))
-        if changed and (tests := run.verifier.run_tests()):
-            self._conversation.amend(tests.text)
-        if repeats >= REPEATS_TO_WARN:
-            self._conversation.amend(notes.REPEAT_WARNING)
-        if self._conversation.n_result_chars > _LONG_RESULT_CHARS:
-            self._conversation.amend(notes.REMINDER.format(task=shortened(run.task, _TASK_CHARS)))
-        self._conversation.settle(notes.INTERRUPTED)
-        return None
-
-    def _result_of(self, run: Tally, item: ToolCall | Fault) -> ToolResult:
-        """Run one call, or answer one that could not be read; what happened is on record before anyone looks."""
-        if isinstance(item, Fault):
-            result = ToolResult(item.call_id, False, f"error: {item.message}", item.kind)
-        else:
-            self._watcher.call_started(item)
-            self._transcript.before(item)
-            result = self._tools.run(item)
-            run.commands = run.commands or (result.ok and item.name == EXEC_COMMAND.name)
-        limit = self._settings.decoding.max_added_lines
-        if (
-            isinstance(item, ToolCall)
-            and result.ok
-            and longest_added_run(str(item.arguments.get("patch", ""))) >= limit
-        ):
-            result = replace(result, text=f"{result.text}\n{notes.LONG_RUN_NOTE.format(n=limit)}")
-        self._conversation.give(self._room.bounded(result.text), in_short(item), file_shown(item, result))
-        self._transcript.result(result)
-        if not result.ok:
-            run.failures[result.error_kind] += 1
-            run.last_error = result.text
-        self._watcher.call_ended(result)
-        return result
 
     def _verified(self, run: Tally) -> ExitReason | None:
         """A finished answer counts as done if tests and hook agree; else their output goes back to the model."""
@@ -324,6 +291,7 @@ class Agent:
             run.last_error = str(error)  # the run stands without last words
         else:
             run.answer = turn.answer.text
+            self._calls.settle(notes.NO_MORE_CALLS)
 
     def _hear(self, run: Tally) -> bool:
         """Take in what the person said meanwhile. True: there was something."""
@@ -342,6 +310,7 @@ class Agent:
 
     def _close(self, run: Tally, reason: ExitReason) -> RunResult:
         self._untold.clear()
+        self._commands = self._commands or run.commands
         result = run.result(reason, self._tools.changes(), self._conversation.parts)
         self._transcript.end(
             exit_reason=reason,

@@ -15,6 +15,12 @@ LOOP_NOTE = (
     "Do not write the same lines again: send one small step, or say in words what stops you."
 )
 NOT_RUN = "error: not run again, the same call came too often"
+CUT_CALL = "error: not run: the answer was cut off before it came to its end; send smaller pieces"
+TIME_UP = "error: not run: the time of this run was over"
+NO_MORE_CALLS = "error: not run: this run had come to its limit"
+BESIDE_NOTE = (
+    "note: only what stands between the markers was run. What you printed beside it was not: {fault}"
+)
 LONG_RUN_NOTE = (
     "note: the patch came to the limit of {n} added lines in a row. If more was meant, send the rest as "
     "another patch."

@@ -23,18 +23,20 @@ symbolic link (SHA-256 of its target), `?` for bytes that nobody looked into, nu
     if masked · `text` they stand for · `forced` lengths of alternating stretches of tokens, sampled ones first:
     [2, 5, 1] = 2 sampled, 5 forced, 1 sampled · `forced_chars` the same in characters of `text`, null if masked or if a
     stretch ends inside a character · `thinking`, `answer` parts of the text · `calls` a list of `id`, `name`,
-    `arguments` · `faults` calls that could not be read: `kind`, `message`, `call_id` · `stop_reason`, `complete`,
-    `thinking_cut`, `end_token` how it ended · `prompt_tokens`, `reused_tokens` (of them, found in the cache),
-    `generated_tokens`, `forced_tokens`, `model_steps`, `drafted_tokens`, `accepted_tokens` counts · `prefill_s`,
-    `decode_s` seconds
-`result`: what came of a call, or of the person's test command.
+    `arguments` · `faults` calls that could not be read: `kind`, `message`, `call_id` ("" for one that was only
+    printed, which gets no result) · `stop_reason`, `complete`, `thinking_cut`, `end_token` how it ended ·
+    `prompt_messages` what the prompt was made of: a list of name, tokens, which sum to `prompt_tokens` ·
+    `prompt_tokens`, `reused_tokens` (of them, found in the cache), `generated_tokens`, `forced_tokens`, `model_steps`,
+    `drafted_tokens`, `accepted_tokens` counts · `prefill_s`, `decode_s` seconds
+`result`: what came of a call, or of the person's test command. Each call of a turn has one, also one that was not run.
     `turn` number of the turn before · `call_id`, "tests" for the person's command, "undo" for a patch that was taken
     back (also after the end) · `command` the person's · `ok` · `error_kind` · `text` for the model · `data`
     facts, by tool · `reads` as in `start` · `changes` a list · `changes_left_out` how many more there were
     A patch: `data.files`, `data.diff`, `data.leniencies` · `data.undo` takes it back (`tools.undo`) ·
     `data.syntax_errors` that files did not have before: a list of `path`, `line`, `column`, `message`
     A patch taken back: `data.files`, `data.diff` · `data.undone` the `call_id` that it had
-    A command: `data.exit_code`, `data.stdout`, `data.stderr`, `data.duration_s`, ...
+    A command that came to its end: `data.exit_code`, `data.stdout`, `data.stderr`, `data.duration_s`, ...
+    A call that was not run, or interrupted: `error_kind` "not_run", "interrupted", and no `data`
 `changed`: files changed between two calls, by other hands or by a call that was interrupted.
     `turn` · `changes` · `changes_left_out`
 `note`: the model was told something. `text` · `by` "person" if a person typed it while the run went on; without it, it

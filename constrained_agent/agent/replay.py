@@ -201,7 +201,7 @@ class _Player:
             return self._patch(ToolCall(call.id, call.name, call.arguments), event)
         if self.run_commands and event.command is not None:
             self._command(event, self.tools.run_tests(event.command), event.command)
-        elif self.run_commands and call is not None and call.name == "exec_command":
+        elif self.run_commands and call is not None and call.name == "exec_command" and _ran(event):
             result = self.tools.run(ToolCall(call.id, call.name, call.arguments))
             self._command(event, result, str(call.arguments.get("command")))
         else:
@@ -242,6 +242,11 @@ class _Player:
                 raise UserError(f"{change.path}: cannot be written: {error.strerror}") from error
             self.writes += 1
             self.report(f"turn {self.turn}: as {who} left it: {change.path}")
+
+
+def _ran(event: Result) -> bool:
+    """Whether a command came to its end: not one that was refused, interrupted, or of an answer that was cut off."""
+    return "exit_code" in event.data
 
 
 def _author(event: Result, call: Call | None) -> tuple[str, str]:

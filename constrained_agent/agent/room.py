@@ -14,6 +14,7 @@ FULL_SHARE = 0.8
 _ROOMY_SHARE = 0.5  # of the context: what it is made shorter to, so that not every turn does it again
 _RESULT_SHARE = 0.25  # of the context: a result that would take more is cut
 _CHARS_PER_TOKEN = 2.5  # of what commands print, by a careful guess: what is cut there can still be read
+_LONG_CHARS = 6_000  # of results: after so much, the model has to be told its task once more
 
 
 class Room:
@@ -24,8 +25,18 @@ class Room:
     ) -> None:
         self._runtime, self._conversation = runtime, conversation
         self._tools, self._transcript = tools, transcript
-        limit = runtime.session.context_limit
-        tools.limit_outputs(int(limit * _RESULT_SHARE * _CHARS_PER_TOKEN))
+        tools.limit_outputs(self._result_chars)
+
+    @property
+    def _result_chars(self) -> int:
+        """Of one result, about so many characters are shown at most."""
+        return int(self._runtime.session.context_limit * _RESULT_SHARE * _CHARS_PER_TOKEN)
+
+    @property
+    def long_chars(self) -> int:
+        """Characters of results after which the model is told its task once more; few in a small context, where longer
+        ones never come."""
+        return min(_LONG_CHARS, self._result_chars // 2)
 
     def make(self) -> None:
         """Shorten the conversation where it would soon outgrow the context; what is no longer shown was not read."""

@@ -24,7 +24,7 @@ class Tally:
         task: what the person wants, with what was added meanwhile.
         answer: the model's last words so far.
         last_error: the tool or model error that came last.
-        commands: whether a command ran: it may have changed anything.
+        commands: whether a command changed files.
         reminded: failures that the model was reminded of.
     """
 

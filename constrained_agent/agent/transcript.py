@@ -92,19 +92,31 @@ class Transcript:
             except OSError as error:
                 raise UserError(f"--transcript {self._file}: cannot be written: {error.strerror}") from None
 
-    def turn(self, number: int, choice: str, turn: Turn, tokenizer: Tokenizer) -> None:
-        """Append a model answer."""
+    def turn(
+        self,
+        number: int,
+        choice: str,
+        turn: Turn,
+        tokenizer: Tokenizer,
+        messages: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        """Append a model answer.
+
+        Args:
+            messages: what its prompt was made of, with tokens.
+        """
         self._turn = number
         if self._file is None:
             return
         done = turn.generation
         text = tokenizer.decode(done.tokens)
-        forced = _runs(done.forced)
+        forced, answer = _runs(done.forced), turn.answer
         self.write(
             "turn",
             number=number,
             tool_choice=choice,
             prompt_tokens=done.prompt_tokens,
+            prompt_messages=messages,
             reused_tokens=done.reused_tokens,
             generated_tokens=len(done.tokens),
             forced_tokens=sum(done.forced),
@@ -121,12 +133,12 @@ class Transcript:
             stop_reason=done.stop_reason,
             complete=done.complete,
             thinking_cut=done.thinking_cut,
-            thinking=turn.answer.thinking,
-            answer=turn.answer.text,
-            calls=[{"id": c.id, "name": c.name, "arguments": dict(c.arguments)} for c in turn.answer.calls],
+            thinking=answer.thinking,
+            answer=answer.text,
+            calls=[{"id": c.id, "name": c.name, "arguments": dict(c.arguments)} for c in answer.calls],
             faults=[
                 {"kind": fault.kind, "message": fault.message, "call_id": fault.call_id}
-                for fault in turn.answer.faults
+                for fault in (*answer.faults, *([answer.beside] if answer.beside else []))
             ],
         )
 
@@ -136,10 +148,25 @@ class Transcript:
             self._changed(self._footprints.before(running if isinstance(running, ToolCall) else None))
             self._running = running
 
-    def result(self, result: ToolResult) -> None:
-        """Append what came of a call."""
+    @property
+    def watches(self) -> bool:
+        """Whether it sees what a call changes."""
+        return self._footprints is not None and self._footprints.complete
+
+    def no_result(self, result: ToolResult) -> None:
+        """Append the result of a call that never ran, or did not come to its end. What it changed is no part of it:
+        that is found by the next look."""
+        self._running = None
+        self.result(result)
+
+    def result(self, result: ToolResult) -> bool | None:
+        """Append what came of a call.
+
+        Returns:
+            Whether it changed files; None if that was not to be seen.
+        """
         if self._file is None:
-            return
+            return None
         fields: dict[str, Any] = {
             "call_id": result.call_id,
             "ok": result.ok,
@@ -153,6 +180,7 @@ class Transcript:
             fields |= self._traces(self._footprints, self._running, result)
         self._running = None
         self.write("result", turn=self._turn, **fields)
+        return bool(fields.get("changes")) if self.watches else None
 
     def end(self, **fields: Any) -> None:
         """The run is over."""

@@ -57,7 +57,8 @@ class Turn:
 
     Attributes:
         prompt: ids that the model was given.
-        history: ids with which the next message goes on: prompt, answer, end of the message.
+        history: ids with which the next message goes on: prompt, answer (a call that was cut off is closed), end of
+            the message.
         whole: the answer is a whole one; what is not whole is never executed.
     """
 
@@ -142,6 +143,8 @@ def take_turn(
     cut = written.stop_reason not in ("complete", "end_token")
     answer = reader.read_ids(written.tokens, runtime.tokenizer.decode, runtime.tokenizer.special, cut=cut)
     closing = runtime.dialect.close_answer(written.end_token)
+    if cut and answer.open:  # so that in the history the call ends before the message does
+        closing = [*runtime.tokenizer.encode(f"\n{runtime.markers.call_close}"), *closing]
     return Turn(
         prompt=tuple(prompt),
         history=(*prompt, *written.tokens, *closing),

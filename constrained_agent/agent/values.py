@@ -47,7 +47,7 @@ class RunResult:
         diff: what they changed, from the state before the run.
         usage: token counts over all turns.
         failures: how often each class of failure came.
-        prompt_parts: tokens of each part of the prompt; their sum is the first prompt, less the answer's head.
+        prompt_parts: tokens of each part of the prompt; their sum is the first prompt.
         last_error: the tool or model error that came last; empty if none.
     """
 

@@ -36,7 +36,7 @@ class Verifier:
         tests = self.run_tests()
         if tests is not None and not tests.ok:
             return f"The task is not done yet.\n{self._room.bounded(tests.text)}"
-        if self._stop_hook is not None and not (hook := self._run(self._stop_hook)).ok:
+        if self._stop_hook is not None and not (hook := self._run(self._stop_hook, "check")).ok:
             return notes.HOOK_NOTE.format(command=self._stop_hook, report=self._room.bounded(hook.text))
         return None
 
@@ -46,9 +46,9 @@ class Verifier:
             self.tests = self._run(self._test_command)
         return self.tests
 
-    def _run(self, command: str) -> ToolResult:
+    def _run(self, command: str, what: str = "tests") -> ToolResult:
         self._transcript.before(command)
-        result = self._tools.run_tests(command)
+        result = self._tools.run_tests(command, what=what)
         self._transcript.result(result)
         self._watcher.call_ended(result)
         return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from constrained_agent.cli.compare_results import rejudge, say, show_report, warn_of_programs
+
 if TYPE_CHECKING:
     from constrained_agent.agent.runtime import Runtime
     from constrained_agent.evals.compare.items import Group
-    from constrained_agent.evals.compare.records import Folder, Record
+    from constrained_agent.evals.compare.records import Folder
     from constrained_agent.evals.compare.writing import Settings
 
 
@@ -96,7 +97,7 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return 0
     flags = Flags(**given)
     if flags.rejudge is not None:
-        return _rejudge(flags)
+        return rejudge(flags.rejudge, flags.out, as_json=flags.as_json)
     return _compare(flags)
 
 
@@ -110,7 +111,8 @@ def merge(folders: Sequence[str], out: str, as_json: bool) -> int:
 
     into = Folder(Path(out))
     merging.merge([Folder(Path(folder)) for folder in folders], into)
-    return _report(into, as_json=as_json)
+    warn_of_programs(into)
+    return show_report(into, as_json=as_json)
 
 
 def _compare(flags: Flags) -> int:
@@ -133,7 +135,7 @@ def _compare(flags: Flags) -> int:
     from constrained_agent.evals.compare import canary, items, running
 
     settings = _settings(flags, runtime)
-    prepared = running.prepare(runtime, groups)
+    prepared = running.prepare(runtime, groups, settings)
     n_items = items.n_items(groups)
     facts = {
         **running.facts(runtime, settings, _asked(flags)),
@@ -141,21 +143,31 @@ def _compare(flags: Flags) -> int:
         "n_items": n_items,
         "n_all_items": n_all_items,
     }
-    if folder.exists:
-        folder.check_same(facts)
-    else:
-        folder.begin({**facts, "circumstances": _circumstances()})
+    _begin(folder, facts)
     step_s = canary.sing(runtime)
     done = folder.load()
-    _say(compare_view.estimate(prepared, done, step_s, settings.max_tokens))
+    say(compare_view.estimate(prepared, done, step_s, settings.max_tokens))
     try:
         with compare_view.bar(n_items, len(done)) as advance:
             for record in running.run(runtime, prepared, settings, folder):
                 advance(record)
     except KeyboardInterrupt:
-        _say(f"stopped; what is done is in {flags.out}, and --resume goes on with it")
+        say(f"stopped; what is done is in {flags.out}, and --resume goes on with it")
         return 130
-    return _report(folder, as_json=flags.as_json)
+    return show_report(folder, as_json=flags.as_json)
+
+
+def _begin(folder: Folder, facts: dict[str, Any]) -> None:
+    """Write down what is to be compared, or hold it against what was."""
+    from constrained_agent.evals.compare import programs
+
+    circumstances = _circumstances()
+    if not folder.exists:
+        folder.begin({**facts, "circumstances": circumstances})
+        return
+    folder.check_same(facts)
+    programs.take_down(folder, circumstances)
+    warn_of_programs(folder)
 
 
 def _groups(flags: Flags) -> tuple[list[Group], int]:
@@ -164,12 +176,12 @@ def _groups(flags: Flags) -> tuple[list[Group], int]:
 
     part = None if flags.shard is None else _shard(flags.shard)
     chosen = arms.parse(_names(flags.arms))
-    tasks = selection.chosen_tasks(_names(flags.tasks), _say)
+    tasks = selection.chosen_tasks(_names(flags.tasks), say)
     if flags.agentic and (old := [arm.name for arm in chosen if arm.form != "call"]):
         raise click.UsageError(f"--agentic: the arm {old[0]} has no tools, so it has no whole runs")
     calls = []
     if not flags.agentic and any(arm.name in arms.FOR_CALLS for arm in chosen):
-        calls = selection.chosen_calls(flags.calls, flags.seed, _say, with_own=flags.own_calls)
+        calls = selection.chosen_calls(flags.calls, flags.seed, say, with_own=flags.own_calls)
     groups = items.groups(tasks, calls, chosen, flags.samples, flags.seed, agentic=flags.agentic)
     if not groups:
         raise click.UsageError("there is nothing to compare: neither tasks nor calls that these arms take")
@@ -232,54 +244,3 @@ def _circumstances() -> dict[str, Any]:
     found = backend.inspect()
     command_line = shlex.join(["constrained-agent", *sys.argv[1:]])
     return {**circumstances(command_line, packages), "device": f"{found.kind}, {found.gflops:.0f} GFLOP/s"}
-
-
-def _rejudge(flags: Flags) -> int:
-    """Judge once more; exit code 1 if anything comes out differently."""
-    from constrained_agent.cli import compare_view
-    from constrained_agent.evals.compare import rejudging, selection
-    from constrained_agent.evals.compare.records import Folder
-
-    assert flags.rejudge is not None
-    folder = Folder(Path(flags.rejudge))
-    into = None if flags.out is None else Folder(Path(flags.out))
-    if into is not None and into.exists:
-        raise click.UsageError(f"{flags.out} holds a comparison already: name a new folder")
-    facts, records = folder.facts(), list(folder.load().values())
-    with compare_view.bar(len(records), 0) as advance:
-        new, changes = rejudging.rejudge(
-            records,
-            facts["markers"],
-            lambda ids: selection.calls_by_id(ids, _say),
-            folder.transcript,
-            lambda: advance(None),
-        )
-    for change in changes:
-        was, now = change.record.judgement, change.now
-        _say(f"{change.record.id}: was {was.outcome} {was.kind}, is {now.outcome} {now.kind}".rstrip())
-    _say(f"{len(records)} records judged once more: {len(changes)} came out differently")
-    if into is not None:
-        into.begin({key: value for key, value in facts.items() if key != "schema"})
-        into.take_transcripts(folder, new)
-        into.rewrite(new)
-        _report(into, as_json=False)
-    if flags.as_json:
-        click.echo(json.dumps({"records": len(records), "changed": [change.record.id for change in changes]}))
-    return 1 if changes else 0
-
-
-def _report(folder: Folder, *, as_json: bool) -> int:
-    """Write the report; print its Markdown."""
-    from constrained_agent.evals.compare import report
-
-    records: list[Record] = list(folder.load().values())
-    facts, text = report.write(folder.path, folder.facts(), records)
-    click.echo(text)
-    _say(f"kept in {folder.path}: report.html, report.md, report.json")
-    if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
-    return 0
-
-
-def _say(message: str) -> None:
-    click.echo(message, err=True)

@@ -35,7 +35,8 @@ class Generation:
         prompt_tokens, reused_tokens: ids in the prompt; those of them that were in the cache already, or on disk.
         model_steps: forward passes after the prompt.
         drafted_tokens, accepted_tokens: guesses that were checked, and those that came true.
-        prefill_s, decode_s: seconds until the last prompt token; seconds after it.
+        prefill_s, decode_s: seconds until the last prompt token and the constraint were ready; seconds after that.
+        wait_s: of the former, those in which the prompt waited for the constraint to compile.
         mask_us: microseconds that each bitmask took.
         hidden_us, exposed_us: for each drawn token, microseconds of work beside the model's: while a pass ran, and
             while the device waited for it.
@@ -54,6 +55,7 @@ class Generation:
     accepted_tokens: int
     prefill_s: float
     decode_s: float
+    wait_s: float
     mask_us: tuple[float, ...]
     hidden_us: tuple[float, ...]
     exposed_us: tuple[float, ...]
@@ -101,14 +103,16 @@ def generate(
     if not isinstance(constraint, Future):
         _check_budget(constraint, max_tokens)
     started = time.perf_counter()
-    prefilled, reused = started, 0
+    prefilled, reused, wait_s = started, 0, 0.0
     run: Steps | None = None
     reason: StopReason = "interrupted"
     with model.running():
         try:
             reused = model.prefill(prompt, on_prefill, deadline)
+            waiting = time.perf_counter()
             constraint = _settled(constraint, max_tokens)
             prefilled = time.perf_counter()
+            wait_s = prefilled - waiting
             run = Steps(
                 model,
                 constraint.copy(),
@@ -139,6 +143,7 @@ def generate(
         accepted_tokens=run.passes.n_accepted if run else 0,
         prefill_s=prefilled - started,
         decode_s=ended - prefilled,
+        wait_s=wait_s,
         mask_us=tuple(run.mask_us) if run else (),
         hidden_us=tuple(run.clock.hidden_us) if run else (),
         exposed_us=tuple(run.clock.exposed_us) if run else (),

@@ -7,7 +7,7 @@ read becomes a `Fault` with its class and a message for the model.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -42,13 +42,18 @@ class Answer:
         thinking: text of the thinking block, without its markers.
         thinking_closed: False if the block never ended; then there is neither text nor call.
         text: free text around the calls, stripped.
-        items: what it called, in order: calls, and faults in the place of those that could not be read.
+        items: what it called, in order: calls, and faults in the place of those that could not be read. Each has an
+            id, but for one that was only printed (`no_wrapper`), which stands alone: it is no call.
+        beside: a call or patch that was printed beside real ones, and not sent.
+        open: it ends inside a call.
     """
 
     thinking: str
     thinking_closed: bool
     text: str
     items: tuple[ToolCall | Fault, ...]
+    beside: Fault | None = None
+    open: bool = False
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -122,9 +127,19 @@ class AnswerReader:
                 read = self._read_call(span, cut)
                 items.append(replace(read, call_id=self._id) if isinstance(read, Fault) else read)
         text = "".join(span.text for span in found.spans if not span.is_call).strip()
-        if not items and (fault := self._unwrapped(text)):
-            items.append(fault)
-        return Answer(found.thinking.strip(), found.closed, text, tuple(items))
+        printed = self.printed(text, _sent(found.spans, items))
+        beside = printed if items and not cut else None
+        if printed and not items:
+            items.append(self._answerable(printed))
+        is_open = bool(found.spans) and found.spans[-1].is_call and not found.spans[-1].closed
+        return Answer(found.thinking.strip(), found.closed, text, tuple(items), beside, is_open)
+
+    def _answerable(self, printed: Fault) -> Fault:
+        """With an id, if it counts as a call: another dialect's markers are an attempt at one."""
+        if printed.kind == "no_wrapper":
+            return printed
+        self._n_calls += 1
+        return replace(printed, call_id=self._id)
 
     def _read_call(self, span: Span, cut: bool) -> ToolCall | Fault:
         if not span.closed:
@@ -208,8 +223,15 @@ class AnswerReader:
             return Fault("wrong_shape", f"arguments must be an object, not {_kind(arguments)}")
         return self._call(name, arguments)
 
-    def _unwrapped(self, text: str) -> Fault | None:
-        """A call or a patch that was printed as plain text."""
+    def printed(self, text: str, sent: Iterable[str] = ()) -> Fault | None:
+        """A call or a patch that was printed as plain text.
+
+        Args:
+            text: the answer's free text.
+            sent: calls and patches that were sent as well: to quote them is no fault.
+        """
+        for one in sent:
+            text = text.replace(one, "")
         m = self._markers
         names = "|".join(map(re.escape, self._tools))
         if names and re.search(_PRINTED.format(names=names), text, re.MULTILINE):
@@ -243,6 +265,14 @@ _PRINTED = (
     r'(?:"name"\s*:\s*"(?:{names})"|"(?:arguments|parameters)"\s*:[^\n]*"name"\s*:\s*"(?:{names})")'
 )
 _PRINTED_XML = r'^[ \t]*<(?:function\s*=\s*"?|(?:function|invoke|tool_call)\s+name\s*=\s*"?)(?:{names})\b'
+
+
+def _sent(spans: Iterable[Span], items: Iterable[ToolCall | Fault]) -> list[str]:
+    """The calls of an answer and their patches, as one may quote them."""
+    bodies = [span.text.strip() for span in spans if span.is_call and '"name"' in span.text]
+    arguments = [value for item in items if isinstance(item, ToolCall) for value in item.arguments.values()]
+    patches = [value.strip() for value in arguments if isinstance(value, str) and PATCH_BEGIN in value]
+    return [*bodies, *patches]
 
 
 def _raw_patch(head: dict[str, Any], rest: str) -> str | None:

@@ -99,7 +99,7 @@ def test_cut_answers(tiny_runtime, tmp_path, level):
     agent, result = play(tiny_runtime, tmp_path, case, level)
     assert result.turns <= case["right"]["stops_after_at_most"]
     assert result.exit_reason == "truncated"
-    assert results(agent) == [], "nothing of it is executed"
+    assert {result["error_kind"] for result in results(agent)} == {"not_run"}, "nothing of it is executed"
     assert list((tmp_path / "repo").iterdir()) == []
     assert case["right"]["second_prompt_says"] in agent.prompt_text(1)
 

@@ -80,7 +80,7 @@ def test_parts_are_joined(in_parts):
     found = told["kinds"]["patch"]["arms"]
     assert {name: arm["n"] for name, arm in found.items()} == {"off": 4, "grammar": 4, "located": 4}
     for name in ("grammar", "located"):
-        assert found[name]["rates"]["parses"]["k"] == 4, "whatever the limit cuts"
+        assert set(found[name]["promises"]["broken"].values()) == {0}, "whatever the limit cuts"
     for name in ("report.md", "report.html", "report.json"):
         assert (merged.path / name).stat().st_size > 1000
 
@@ -115,7 +115,11 @@ def test_judged_again_nothing_changes(in_parts, folder):
     code, out, err = done("--rejudge", merged.path, "--out", folder / "again", "--json")
     assert code == 0, err
     assert f"{len(merged.load())} records judged once more: 0 came out differently" in err
-    assert json.loads(out.splitlines()[-1]) == {"records": len(merged.load()), "changed": []}
+    assert json.loads(out.splitlines()[-1]) == {
+        "records": len(merged.load()),
+        "changed": [],
+        "disagreements": 0,
+    }
     again = Folder(folder / "again").load()
     assert all(same(one, again[id_]) for id_, one in merged.load().items())
 
@@ -133,8 +137,62 @@ def test_an_edited_record_is_found(in_parts, folder, capsys):
     (edited.path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert run(["compare", "--rejudge", str(edited.path)]) == 1
     err = capsys.readouterr().err
-    assert f"{first.id}: was passed , is {first.judgement.outcome}" in err
+    assert f"{first.id}: was passed, is {first.judgement.outcome}" in err
     assert "1 came out differently" in err
+
+
+def test_whole_runs(tiny_qwen3_dir, tmp_path, capsys):
+    flags = ["--agentic", "--tasks", "dateparse", "--max-tokens", "40", "--temperature", "0.7"]
+    arguments = ["--model", str(tiny_qwen3_dir), *flags]
+    for name in ("1", "2"):
+        assert run(["compare", *arguments, "--out", str(tmp_path / name)]) == 0
+    assert "Whole runs" in capsys.readouterr().out
+    one, two = (Folder(tmp_path / name).load() for name in ("1", "2"))
+    assert sorted(one) == [f"run/dateparse/{arm}/0" for arm in ("grammar", "located", "off")]
+    assert [id_ for id_ in one if not same(one[id_], two[id_])] == [], "it says the same twice"
+    assert run(["compare", "--rejudge", str(tmp_path / "1"), "--out", str(tmp_path / "3"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told == {"records": 3, "changed": [], "disagreements": 0}
+    assert run(["compare", "--rejudge", str(tmp_path / "3")]) == 0, "transcripts come along"
+
+
+def edited(merged, path, **facts):
+    """A copy of a comparison that says something else of itself."""
+    folder = Folder(path)
+    folder.begin({**merged.facts(), **facts})
+    folder.rewrite(merged.load().values())
+    return folder
+
+
+def test_what_was_begun_with_other_versions_is_not_gone_on_with(tiny_qwen3_dir, in_parts, tmp_path, capsys):
+    merged, _ = in_parts
+    versions = {**merged.facts()["versions"], "llguidance": "0.1"}
+    other = edited(merged, tmp_path / "other", versions=versions)
+    arguments = ["--model", str(tiny_qwen3_dir), *WHAT, "--out", str(other.path), "--resume"]
+    assert run(["compare", *arguments]) == 2
+    assert "holds another comparison: versions is" in capsys.readouterr().err
+    assert run(["compare", "merge", str(merged.path), str(other.path), "--out", str(tmp_path / "x")]) == 2
+    assert "are not of one comparison: versions is" in capsys.readouterr().err
+
+
+def test_another_commit_is_told_and_taken_down(tiny_qwen3_dir, in_parts, tmp_path, capsys):
+    merged, _ = in_parts
+    [circumstances, _] = merged.facts()["circumstances"]
+    old = {**circumstances, "commit": "0123abc", "dirty": False}
+    facts = {"n_items": 12, "fingerprint": None}
+    other = edited(merged, tmp_path / "other", circumstances=old, **facts)
+    arguments = ["--model", str(tiny_qwen3_dir), *WHAT, "--out", str(other.path), "--resume"]
+    assert run(["compare", *arguments]) == 2
+    message = re.search(r"fingerprint is None there and '(\w+)' here", capsys.readouterr().err)
+    other = edited(merged, tmp_path / "again", circumstances=old, **{**facts, "fingerprint": message[1]})
+    arguments = ["--model", str(tiny_qwen3_dir), *WHAT, "--out", str(other.path), "--resume"]
+    for _ in range(2):
+        assert run(["compare", *arguments]) == 0
+        err = capsys.readouterr().err
+        assert "made by different programs (constrained-agent" in err
+        assert "commit 0123abc; constrained-agent" in err
+        assert len(other.facts()["circumstances"]) == 2
+    assert other.load() == merged.load()
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,22 @@ def test_the_parts_of_the_prompt_sum_to_the_prompt(tiny_runtime, root):
     agent = ScriptedAgent(tiny_runtime, root, ["ok"])
     parts = agent.run(files=["f.txt"]).prompt_parts
     assert {"instructions", "tools", "patch", "task_and_files"} <= set(parts)
-    head = tiny_runtime.dialect.open_answer(thinking=False)
-    assert sum(parts.values()) + len(head) == len(agent.model.prompts[0])
+    assert parts["answer_head"] == len(tiny_runtime.dialect.open_answer(thinking=False))
+    assert sum(parts.values()) == len(agent.model.prompts[0])
+
+
+@pytest.mark.parametrize("thinking", [False, True])
+def test_what_each_prompt_was_made_of_is_on_record(tiny_runtime, root, thinking):
+    """The last words have another head than the answers before: they never think."""
+    thought = "<think>\nHm.\n</think>\n\n" if thinking else ""
+    answers = [thought + call("read_file", path="f.txt"), "I looked around."]
+    agent = ScriptedAgent(tiny_runtime, root, answers, thinking=thinking, max_turns=1)
+    agent.run()
+    first, last = (event for event in agent.events if event["event"] == "turn")
+    names = [name for name, _ in last["prompt_messages"]]
+    assert names[-5:] == ["task", "answer", "results", "notes", "answer_head"]
+    for turn in (first, last):
+        assert sum(n for _, n in turn["prompt_messages"]) == turn["prompt_tokens"]
 
 
 def test_a_tool_error_goes_back_and_the_run_goes_on(tiny_runtime, root):
@@ -159,6 +173,7 @@ def test_rounds_of_calls_are_warned_about_and_stopped(tiny_runtime, root):
     assert (result.exit_reason, result.turns) == ("repeated_calls", 6)
     assert "do something else" not in agent.prompt_text(3)
     assert "do something else" in agent.prompt_text(4)
+    assert agent.prompt_text(5).count("do something else") == 1, "A, B, A, B, A is no further round"
 
 
 def test_the_stop_hook_decides_as_well(tiny_runtime, root):
@@ -167,6 +182,8 @@ def test_the_stop_hook_decides_as_well(tiny_runtime, root):
     result = agent.run()
     assert (result.exit_reason, result.tests_passed, result.turns) == ("done", None, 3)
     assert "f.txt must say two" in agent.prompt_text(1)
+    assert "check failed: " in agent.prompt_text(1)
+    assert "tests failed" not in agent.prompt_text(1)
     never = ScriptedAgent(tiny_runtime, root, ["Done."] * 2, stop_hook="false", max_verifications=2).run()
     assert (never.exit_reason, never.turns) == ("tests_failed", 2)
 
@@ -463,7 +480,8 @@ def test_an_interrupt_between_answer_and_call_leaves_no_call_open(tiny_runtime, 
     agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "ok"], watcher=InterruptOn("turn_ended"))
     assert agent.run().exit_reason == "interrupted"
     assert (root / "f.txt").read_text() == "one\n"
-    assert [event["event"] for event in agent.events] == ["start", "turn", "end"]
+    assert [event["event"] for event in agent.events] == ["start", "turn", "result", "end"]
+    assert agent.events[2]["error_kind"] == "interrupted"
     agent.agent._watcher = NoWatcher()
     agent.run("Go on.")
     assert "interrupted by the person" in agent.prompt_text(1)
@@ -480,13 +498,41 @@ def test_results_come_in_the_order_of_the_calls(tiny_runtime, root):
     assert [result["call_id"] for result in results] == ["call_1", "call_2"]
 
 
-def test_a_printed_patch_gets_one_reminder_and_no_result(tiny_runtime, root):
-    printed = "*** Begin Patch\n*** Delete File: f.txt\n*** End Patch"
+PRINTED = "*** Begin Patch\n*** Delete File: f.txt\n*** End Patch"
+PRINTED_CALL = '{"name": "list_dir", "arguments": {"path": "."}}'
+
+
+@pytest.mark.parametrize("printed", [PRINTED, PRINTED_CALL])
+def test_a_printed_patch_or_call_gets_one_reminder_and_no_result(tiny_runtime, root, printed):
+    """A second one used to be taken for an answer: the run was done, with nothing done."""
     agent = ScriptedAgent(tiny_runtime, root, [printed, printed], level="off")
     result = agent.run()
-    assert (result.exit_reason, result.failures) == ("done", {"no_wrapper": 1})
+    assert (result.exit_reason, result.failures) == ("no_answer", {"no_wrapper": 2})
+    assert result.answer == printed
     assert "<tool_response>" not in agent.prompt_text(1)
     assert (root / "f.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("test_command", "reason"), [("grep -q two f.txt", "done"), (None, "no_answer"), ("false", "no_answer")]
+)
+def test_one_that_is_printed_again_stands_where_tests_say_that_the_work_is_done(
+    tiny_runtime, root, test_command, reason
+):
+    answers = [ONE_TO_TWO, f"One could go on:\n{PRINTED}", f"As I said:\n{PRINTED}"]
+    result = ScriptedAgent(tiny_runtime, root, answers, test_command=test_command).run()
+    assert (result.exit_reason, result.turns, result.failures["no_wrapper"]) == (
+        reason,
+        3,
+        1 + (reason != "done"),
+    )
+
+
+def test_a_patch_that_was_applied_may_be_quoted(tiny_runtime, root):
+    quoted = ONE_TO_TWO.split("\n", 2)[2].removesuffix("\n</tool_call>")
+    agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, f"This is it:\n```\n{quoted}\n```\nThat is all."])
+    result = agent.run()
+    assert (result.exit_reason, result.turns, result.failures) == ("done", 2, {})
 
 
 def test_half_a_surrogate_pair_does_not_break_the_record(tiny_runtime, root):
@@ -521,8 +567,7 @@ def test_a_second_run_counts_anew(tiny_runtime, root):
     first, second = agent.run(), agent.run("Anything else?")
     assert first.changed_files == ("f.txt",)
     assert (second.changed_files, second.diff, second.turns) == ((), "", 1)
-    head = tiny_runtime.dialect.open_answer(thinking=False)
-    assert sum(second.prompt_parts.values()) + len(head) == len(agent.model.prompts[2])
+    assert sum(second.prompt_parts.values()) == len(agent.model.prompts[2])
 
 
 def test_the_system_message_is_run_once_for_all_runs(tiny_runtime, tiny_loaded, root, tmp_path, monkeypatch):
@@ -536,7 +581,9 @@ def test_the_system_message_is_run_once_for_all_runs(tiny_runtime, tiny_loaded, 
         agent.runtime.session = Session(tiny_loaded)
         result = agent.run(task)
         turns.append(next(event for event in reversed(agent.events) if event.get("number") == 1))
-        parts.append({name: n for name, n in result.prompt_parts.items() if name != "task"})
+        parts.append(
+            {name: n for name, n in result.prompt_parts.items() if name not in ("task", "answer_head")}
+        )
     assert parts[0] == parts[1]
     assert [turn["reused_tokens"] for turn in turns] == [0, sum(parts[0].values())]
     assert turns[1]["reused_tokens"] < turns[1]["prompt_tokens"]

@@ -593,7 +593,9 @@ class TestCommands:
     def test_tokens_sum_to_the_prompt(self, talking, capsys):
         made = talking(["One."], "First.", "/tokens")
         err = self.said(made, capsys)
-        n = made.agent.conversation.n_tokens
+        head = made.agent.conversation.prompt()[-1]
+        assert head[0] == "answer_head"
+        n = made.agent.conversation.n_tokens + head[1]
         assert f"{n:,}  in all: {n / 10_000:.0%} of the context of 10,000" in err
         assert "task" in err
 

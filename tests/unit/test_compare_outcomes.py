@@ -1,14 +1,18 @@
 """Each class of outcome, brought about on purpose: a scripted model, the real grammar, decode loop, tools and tests."""
 
+import errno
 import json
+import os
+import resource
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
 
-from constrained_agent.errors import DecodeError
+from constrained_agent.errors import DecodeError, UserError
 from constrained_agent.evals import tasks
 from constrained_agent.evals.calls import own
-from constrained_agent.evals.compare import canary, judging
+from constrained_agent.evals.compare import arms, canary, judging, landing
 from constrained_agent.evals.compare.outcomes import OUTCOMES, Judgement
 from constrained_agent.evals.compare.records import Folder
 from tests.compared import (
@@ -112,7 +116,7 @@ def judged(tiny_runtime, folder, text, arm="off", *, markers=TOKENS, call_item=N
 
 def check(record, outcome, case):
     judgement = record.judgement
-    assert (judgement.outcome, judgement.kind) == (outcome, case.kind), judgement.message
+    assert (judgement.outcome, judgement.error_kind) == (outcome, case.kind), judgement.message
     assert (judgement.parses, judgement.lands) == (case.parses, outcome in ("passed", "tests_failed"))
     if case.at == "":
         assert judgement.at == len(record.written.text)
@@ -178,7 +182,9 @@ def test_a_call_is_counted_as_what_it_is(tiny_runtime, tmp_path, outcome, marker
 )
 def test_patch_errors_keep_their_kind(tiny_runtime, tmp_path, text, outcome, kind, at):
     record = judged(tiny_runtime, tmp_path, raw(text))
-    assert (record.judgement.outcome, record.judgement.kind) == (outcome, kind), record.judgement.message
+    assert (record.judgement.outcome, record.judgement.error_kind) == (outcome, kind), (
+        record.judgement.message
+    )
     if at is not None:
         assert record.written.text[record.judgement.at :].startswith(at)
 
@@ -339,16 +345,29 @@ class Unmasked:
 @pytest.mark.parametrize("outcome", ["json_invalid", "patch_unparsable", "no_call", "schema_violated"])
 def test_a_constrained_answer_that_does_not_parse_stops_the_run(tiny_runtime, tmp_path, outcome):
     runtime = Unmasked(scripted(tiny_runtime, [PATCHES[outcome].text] * 2))
-    with pytest.raises(judging.Disagreement, match=f"arm grammar: .* {outcome}"):
+    with pytest.raises(judging.Disagreement, match=f"patch/dateparse/grammar/0: .* {outcome}"):
         compared(runtime, tmp_path, ["off", "grammar"])
-    assert [record.arm for record in Folder(tmp_path).load().values()] == ["off"]
+    written = Folder(tmp_path).load().values()
+    assert [(one.arm, one.judgement.outcome) for one in written] == [("off", outcome), ("grammar", outcome)]
+    with pytest.raises(judging.Disagreement, match=outcome):
+        compared(scripted(tiny_runtime, []), tmp_path, ["off", "grammar"])
+    assert len(Folder(tmp_path).load()) == 2, "what was found stays, and nothing is run past it"
 
 
 @pytest.mark.parametrize("outcome", ["file_not_found", "context_not_found", "ambiguous", "other_patch_error"])
 def test_a_located_answer_that_does_not_land_stops_the_run(tiny_runtime, tmp_path, outcome):
     runtime = Unmasked(scripted(tiny_runtime, [PATCHES[outcome].text]))
-    with pytest.raises(judging.Disagreement, match=f"arm located: .* {outcome}"):
+    with pytest.raises(judging.Disagreement, match=f"patch/dateparse/located/0: .* {outcome}"):
         compared(runtime, tmp_path, ["located"])
+
+
+def test_a_limit_that_no_text_of_the_grammar_keeps_is_told_with_the_item(tiny_runtime, tmp_path):
+    runtime = scripted(tiny_runtime, [raw(FIX)] * 2)
+    with pytest.raises(
+        UserError, match=r"patch/dateparse/grammar/0: .* the limit of 3; --max-tokens is the same"
+    ):
+        compared(runtime, tmp_path, ["off", "grammar"], max_tokens=3)
+    assert [one.arm for one in Folder(tmp_path).load().values()] == ["off"]
 
 
 def test_the_canary_sings_with_a_mask_and_not_without(tiny_runtime):
@@ -430,7 +449,10 @@ SED = (
         ("```sh\nnosuchcommand\n```", "other_patch_error", "command_failed", True),
         ("```sh\ntrue\n```", "no_change", "", True),
         ("```sh\nls\n```", "no_change", "", True),
-        ("```sh\necho x >> dateparse.py; false\n```", "tests_failed", "", True),
+        ("```sh\necho x >> dateparse.py; false\n```", "other_patch_error", "command_failed", True),
+        (f"```sh\n{SED}; false\n```", "passed", "", True),
+        (f"```sh\n{SED}\nif true; then\n```", "patch_unparsable", "shell_syntax", False),
+        ("```sh\n$ sed -i 's/(/x/ dateparse.py\n```", "patch_unparsable", "shell_syntax", False),
         ("```sh\nsed -i 's/month, day, year/day, month, year/' dateparse.py\n```", "tests_failed", "", True),
         ("```sh\nchmod +x dateparse.py\n```", "tests_failed", "", True),
         ("```sh\nrm test_dateparse.py && mkdir test_dateparse.py\n```", "tests_failed", "", True),
@@ -438,8 +460,74 @@ SED = (
 )
 def test_regex(tiny_runtime, tmp_path, text, outcome, kind, parses):
     judgement = judged(tiny_runtime, tmp_path, text, "regex").judgement
-    assert (judgement.outcome, judgement.kind, judgement.parses) == (outcome, kind, parses), judgement
+    assert (judgement.outcome, judgement.error_kind, judgement.parses) == (outcome, kind, parses), judgement
     assert judgement.saved is None
+    assert judgement.lands == (outcome in ("passed", "tests_failed"))
+
+
+def test_the_place_of_a_syntax_error_of_a_block(tiny_runtime, tmp_path):
+    record = judged(tiny_runtime, tmp_path, "So:\n```sh\nls\necho )\nls\n```\n", "regex")
+    assert record.written.text[record.judgement.at :].startswith("echo )")
+    assert "syntax error" in record.judgement.message
+    cut = judged(tiny_runtime, tmp_path / "cut", f"```sh\necho )\n```\n{BABBLE}", "regex", max_tokens=60)
+    assert (cut.judgement.outcome, cut.judgement.parses) == ("patch_unparsable", False)
+    cut = judged(tiny_runtime, tmp_path / "2", f"```sh\n{SED}\n```\n{BABBLE}", "regex", max_tokens=90)
+    assert (cut.judgement.outcome, cut.judgement.parses) == ("cut", True)
+
+
+@pytest.mark.parametrize("text", ["ls \0", "ls \ud83d"])
+def test_a_block_that_no_shell_takes(text):
+    """A model's tokens cannot spell these, records of other programs may hold them."""
+    assert landing.unreadable_command(f"ls\n{text}") is not None
+
+
+@pytest.mark.parametrize("arm", ["off", "regex"])
+def test_what_the_machine_cannot_do_is_not_counted(tiny_runtime, tmp_path, arm):
+    """Here it is out of file descriptors; nothing of that is the answer's doing."""
+    text = raw(FIX) if arm == "off" else f"```sh\n{SED}\n```"
+    record = judged(tiny_runtime, tmp_path, text, arm)
+    [chosen] = arms.parse([arm])
+    tries = []
+
+    def judge():
+        tries.append(1)
+        return judging.judge(TASK, chosen, TOKENS, record.written)
+
+    found = []
+    for n_left in range(8):
+        tries.clear()
+        try:
+            with only_so_many_files(n_left):
+                judgement, _ = judging.twice(record.id, judge)
+            found.append(judgement.outcome)
+        except UserError as error:
+            found.append(str(error))
+    assert {one for one in found if " cannot be judged on this machine: " not in one} <= {"passed"}
+    assert "; nothing was counted for it: mend that, then --resume goes on" in found[0]
+
+
+@contextmanager
+def only_so_many_files(n):
+    """This process can open no more than so many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with open(os.devnull) as lowest:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest.fileno() + n, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_machine_that_recovers_counts_as_if_nothing_was():
+    tries = []
+
+    def judge():
+        tries.append(1)
+        if len(tries) < 2:
+            raise OSError(errno.ENOSPC, "no space left")
+        return "judged"
+
+    assert judging.twice("x", judge) == "judged"
 
 
 def test_tests_that_are_changed_come_back(tiny_runtime, tmp_path):
@@ -461,7 +549,7 @@ def test_a_dangerous_block_is_not_run(tiny_runtime, tmp_path, command):
     outside.mkdir()
     text = f"```sh\n{command.format(outside=outside)}\n```"
     judgement = judged(tiny_runtime, tmp_path / "out", text, "regex").judgement
-    assert (judgement.outcome, judgement.kind) == ("other_patch_error", "dangerous_command")
+    assert (judgement.outcome, judgement.error_kind) == ("other_patch_error", "dangerous_command")
     assert "not run" in judgement.message
     assert outside.is_dir()
     assert not list(outside.iterdir())
@@ -471,15 +559,16 @@ def test_a_block_that_never_ends_is_ended(tiny_runtime, tmp_path, monkeypatch):
     monkeypatch.setattr("constrained_agent.evals.compare.landing.TEST_TIMEOUT_S", 1)
     judgement = judged(tiny_runtime, tmp_path, f"```sh\n{SED}; sleep 60\n```", "regex").judgement
     assert judgement.outcome == "passed", "what it had done by then counts"
-    judgement = judged(tiny_runtime, tmp_path / "2", "```sh\nsleep 60\n```", "regex").judgement
-    assert (judgement.outcome, judgement.kind) == ("other_patch_error", "command_failed")
+    for name, text in {"2": "sleep 60", "3": "echo x >> dateparse.py; sleep 60"}.items():
+        judgement = judged(tiny_runtime, tmp_path / name, f"```sh\n{text}\n```", "regex").judgement
+        assert (judgement.outcome, judgement.error_kind) == ("other_patch_error", "timed_out")
 
 
 def test_tests_that_never_end(tiny_runtime, tmp_path, monkeypatch):
     monkeypatch.setattr("constrained_agent.evals.compare.landing.TEST_TIMEOUT_S", 1)
     endless = raw(patch("@@\n import datetime\n+while True:\n+    pass\n import re\n"))
     judgement = judged(tiny_runtime, tmp_path, endless).judgement
-    assert (judgement.outcome, judgement.kind) == ("tests_failed", "timed_out")
+    assert (judgement.outcome, judgement.error_kind) == ("tests_failed", "timed_out")
 
 
 def test_nothing_is_written_through_a_link_that_stands_where_tests_were(tiny_runtime, tmp_path):
@@ -524,7 +613,7 @@ def nested(task):
             "passed",
         ),
         ("prompt-json", json.dumps({"name": "apply_patch", "patch": FIX}), "wrong_shape", "passed"),
-        ("regex", f"```\n{FIX}\n```", "other_patch_error", None),
+        ("regex", f"```\n{FIX}\n```", "patch_unparsable", None),
     ],
 )
 def test_what_a_lenient_reading_saves(tiny_runtime, tmp_path, arm, text, outcome, saved):
@@ -547,7 +636,7 @@ GOOD = call("move_file", source="a", target="b")
         (GOOD.removesuffix("</tool_call>"), 1, 0, 0),
         ("<tool_call>", 0, 0, 0),
         ("<tool_call></tool_call>", 1, 1, 0),
-        (f"<think>\n{GOOD}\n</think>\n\n{GOOD}", 1, 0, 0),
+        (f"<think>\n{GOOD}\n</think>\n\n{GOOD}", 2, 0, 0),
         (f"<tool_call>\n{GOOD}", 1, 1, 0),
         ("Nothing.", 0, 0, 0),
     ],

@@ -127,7 +127,7 @@ class Commands:
         self._list(tables.files(self._workspace.shown(), intact, too_large, changed))
 
     def _tokens(self, _: str) -> None:
-        self._list(tables.tokens(self._agent.conversation.tokens(), self._context_limit))
+        self._list(tables.tokens(self._agent.conversation.prompt(), self._context_limit))
 
     def _constraint(self, level: str) -> None:
         if level and level not in self._levels:

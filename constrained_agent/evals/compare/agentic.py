@@ -1,44 +1,62 @@
-"""Whole runs of the agent on a task, with all tools and several turns: the loop that people use, judged by its end."""
+"""Whole runs of the agent on a task, with all tools and several turns: the loop that people use, judged by its end.
+
+`run_outcomes` says what that is. The transcript of each run is kept, and the record holds its hash.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from constrained_agent.agent import records as transcripts
 from constrained_agent.agent.budget import Limits
+from constrained_agent.agent.conversation import joined
 from constrained_agent.agent.cut import temporary_copy
 from constrained_agent.agent.events import Run
 from constrained_agent.agent.loop import Agent
+from constrained_agent.agent.prompt import system_parts, task_text
 from constrained_agent.agent.replay import replay
 from constrained_agent.agent.runtime import Runtime
 from constrained_agent.agent.transcript import Transcript
 from constrained_agent.agent.turn import Decoding
 from constrained_agent.agent.values import RunResult
 from constrained_agent.agent.values import Settings as AgentSettings
-from constrained_agent.errors import PATCH_ERROR_KINDS, UserError
-from constrained_agent.evals.compare import landing
+from constrained_agent.errors import DecodeError, UserError
+from constrained_agent.evals.compare import landing, run_outcomes
 from constrained_agent.evals.compare.items import MAX_TURNS, Item
-from constrained_agent.evals.compare.outcomes import (
-    OUTCOMES,
-    SCHEMA,
-    UNREADABLE,
-    UNREADABLE_PATCH,
-    Judgement,
-    of_patch_error,
-)
+from constrained_agent.evals.compare.outcomes import Judgement
 from constrained_agent.evals.compare.records import Written
 from constrained_agent.evals.compare.writing import Settings
 from constrained_agent.evals.tasks import Task
+from constrained_agent.grammar import carriers
 from constrained_agent.tools.permissions import Policy
 from constrained_agent.tools.registry import Tools
 from constrained_agent.tools.workspace import Workspace
 
-_OUTCOME_OF = {"claimed": "no_call", "model_error": "no_answer", "tool_error": "other_patch_error"}
-"""Failures of a run that are named otherwise among outcomes."""
+
+def first_prompt(runtime: Runtime, item: Item, settings: Settings) -> tuple[int, ...]:
+    """The prompt of a run's first answer, as `Agent.run` makes it: what is too long is told before anything runs."""
+    task = _task(item)
+    given = _settings(runtime, item, settings)
+    with temporary_copy(task.path) as root:
+        task.copy_to(root)
+        tools = _tools(root)
+        shown = [(path, tools.show(path)) for path in task.files]
+    dialect = runtime.dialect
+    system = system_parts(
+        tools.specs,
+        given.prompt_size,
+        dialect.tool_block,
+        headers=given.decoding.level != "located",
+        carrier=carriers.by_name(given.decoding.carrier),
+        parallel=given.decoding.parallel,
+    )
+    task_ids = dialect.user(task_text(task.instruction, shown))
+    return (*dialect.system(*joined(system)), *task_ids, *dialect.open_answer(thinking=False))
 
 
 def write(
@@ -55,26 +73,26 @@ def write(
         What was written, what became of it, and how many seconds judging took.
 
     Raises:
+        DecodeError: a constraint broke, as in a single answer; the transcript stays.
+        OSError, ToolError: the machine could not.
         KeyboardInterrupt: the person stopped it.
     """
-    task = item.source
-    assert isinstance(task, Task)
+    task = _task(item)
     transcript.parent.mkdir(parents=True, exist_ok=True)
     transcript.unlink(missing_ok=True)
     with temporary_copy(task.path) as root:
         task.copy_to(root)
-        policy = Policy(yes=True, environment=landing.variables(root))
-        tools = Tools(Workspace(root), policy)
-        agent = Agent(
-            runtime, tools, _settings(runtime, item, settings), transcript=Transcript(os.fspath(transcript))
-        )
+        log = Transcript(os.fspath(transcript))
+        agent = Agent(runtime, _tools(root), _settings(runtime, item, settings), transcript=log)
         result = agent.run(task.instruction, task.files)
         if result.exit_reason == "interrupted":
             raise KeyboardInterrupt
+        if result.exit_reason == "model_error":
+            raise DecodeError(f"{item.id}: {result.last_error} (transcript: {transcript})")
         [run] = transcripts.read(transcript)
-        written = _written(result, run)
+        written = _written(result, run, _sha256(transcript))
         started = time.perf_counter()
-        judgement = _judged(run, written, landing.tested(task, root))
+        judgement = run_outcomes.judged(run, landing.tested(task, root))
     return written, judgement, round(time.perf_counter() - started, 3)
 
 
@@ -82,20 +100,36 @@ def judge(task: Task, written: Written, transcript: Path) -> Judgement:
     """Judge a run once more: its patches are applied to a fresh copy, and the tests run there.
 
     Raises:
-        UserError: the transcript is missing, or does not lead where it once led.
+        UserError: the transcript is missing, another one than that of the record, or does not lead where it once led.
+        OSError, ToolError: the machine could not.
     """
     [run] = transcripts.read(transcript)
+    if _sha256(transcript) != written.transcript_sha256:
+        raise UserError(
+            f"{transcript} is not the transcript that the record is about: it was changed or exchanged"
+        )
     with temporary_copy(task.path) as root:
         task.copy_to(root)
         replayed = replay(run, root)
         if replayed.difference is not None:
             raise UserError(f"{transcript}: the run does not come out the same: {replayed.difference}")
-        return _judged(run, written, landing.tested(task, root))
+        return run_outcomes.judged(run, landing.tested(task, root))
+
+
+def _task(item: Item) -> Task:
+    assert isinstance(item.source, Task)
+    return item.source
+
+
+def _tools(root: Path) -> Tools:
+    return Tools(Workspace(root), Policy(yes=True, environment=landing.variables(root)))
+
+
+def _sha256(transcript: Path) -> str:
+    return hashlib.sha256(transcript.read_bytes()).hexdigest()
 
 
 def _settings(runtime: Runtime, item: Item, settings: Settings) -> AgentSettings:
-    task = item.source
-    assert isinstance(task, Task)
     decoding = Decoding(
         item.arm.level,
         replace(settings.sampling, seed=item.seed),
@@ -107,11 +141,11 @@ def _settings(runtime: Runtime, item: Item, settings: Settings) -> AgentSettings
         decoding,
         Limits(MAX_TURNS),
         runtime.card.prompt,
-        test_command=task.test_command,
+        test_command=_task(item).test_command,
     )
 
 
-def _written(result: RunResult, run: Run) -> Written:
+def _written(result: RunResult, run: Run, sha256: str) -> Written:
     text = ""
     forced: list[tuple[int, int]] = []
     for turn in run.turns:
@@ -130,7 +164,8 @@ def _written(result: RunResult, run: Run) -> Written:
         prefill_s=round(sum(turn.prefill_s for turn in run.turns), 3),
         decode_s=round(sum(turn.decode_s for turn in run.turns), 3),
         mask_us={},
-        failures=dict(result.failures),
+        failures=run_outcomes.counted(run),
+        transcript_sha256=sha256,
     )
 
 
@@ -144,30 +179,3 @@ def _stretches(lengths: Sequence[int], start: int) -> Iterator[tuple[int, int]]:
         if number % 2 and length:
             yield start, start + length
         start += length
-
-
-def _judged(run: Run, written: Written, landed: landing.Landed) -> Judgement:
-    """Passed, or the first thing that went wrong in the run. It parses if it made calls, and all could be read."""
-    failures = {name: outcome for name in written.failures if (outcome := _outcome(name)) is not None}
-    unreadable = any(outcome in (*UNREADABLE, *SCHEMA) for outcome in failures.values())
-    parses = any(turn.calls for turn in run.turns) and not unreadable
-    if landed.outcome == "passed":
-        return Judgement("passed", parses, True)
-    message = f"failures of the run: {_in_words(written.failures)}" if failures else landed.message
-    name, outcome = next(iter(failures.items()), ("", "tests_failed"))
-    return Judgement(outcome, parses, outcome == "tests_failed", "" if name == outcome else name, message)
-
-
-def _outcome(failure: str) -> str | None:
-    """The outcome that a failure of a run counts as; None for what is none by itself."""
-    if failure in OUTCOMES:
-        return failure
-    if failure in UNREADABLE_PATCH:
-        return "patch_unparsable"
-    if failure in PATCH_ERROR_KINDS:
-        return of_patch_error(failure)
-    return _OUTCOME_OF.get(failure)
-
-
-def _in_words(failures: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {n}" for name, n in failures.items())

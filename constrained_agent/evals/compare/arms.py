@@ -39,7 +39,7 @@ class Arm:
     form: Form = "call"
 
     @property
-    def prompt(self) -> str:
+    def prompt_name(self) -> str:
         """What arms with the same prompt have in common."""
         return self.carrier if self.form == "call" else self.form
 

@@ -3,98 +3,102 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import combinations
 from typing import Any
 
-from constrained_agent.evals.compare.arms import ARMS
-from constrained_agent.evals.compare.outcomes import OUTCOMES, WRONG
+from constrained_agent.evals.compare.arms import ARMS, Arm
+from constrained_agent.evals.compare.costs import costs
+from constrained_agent.evals.compare.outcomes import OUTCOMES
+from constrained_agent.evals.compare.promises import promises
+from constrained_agent.evals.compare.rates import COMPARED, RATES
 from constrained_agent.evals.compare.records import Record, by_arm, paired
 from constrained_agent.evals.compare.statistics import difference, rate
 
-KINDS = ("patch", "call", "run")
+KINDS: Mapping[str, str] = {"patch": "Patches", "call": "Tool calls", "run": "Whole runs"}
+"""Kinds of items, and how a report calls them."""
 
-RATES: Mapping[str, Callable[[Record], bool]] = {
-    "parses": lambda record: record.judgement.parses,
-    "lands": lambda record: record.judgement.lands,
-    "right": lambda record: record.judgement.right,
-    "valid_but_wrong": lambda record: record.judgement.outcome in WRONG,
+PRIMARY: Mapping[str, tuple[str, str, str]] = {
+    "patch": ("off", "located", "right"),
+    "call": ("off", "grammar", "right"),
+    "run": ("off", "located", "right"),
 }
-"""Of all items. `lands`: a patch was applied, or a call fits its schema; then it is either right or wrong."""
+"""The one comparison of each kind that was named before anything was run: from, to, rate. The others are looked at
+beside it, and their p values are not corrected for how many they are."""
 
-_COMPARED = ("parses", "lands", "right")
+_OLD_WAYS = ("regex", "prompt-json")
 
 
 def figures(records: Iterable[Record]) -> dict[str, Any]:
     """All figures.
 
     Returns:
-        `kinds`: for each of `KINDS` that there is `arms` (by name, `arm_figures`) and `differences` (of each two arms).
+        `kinds`: for each of `KINDS` that there is `arms` (by name, `arm_figures`), `primary` (`PRIMARY`), and
+        `differences` (of each two arms that are worth it, the earlier way of asking first).
     """
     grouped = by_arm(records)
     kinds: dict[str, Any] = {}
     for kind in KINDS:
         arms = {arm.name: _in_order(grouped[kind, arm.name]) for arm in ARMS if (kind, arm.name) in grouped}
         if arms:
+            first, second, measure = PRIMARY[kind]
             kinds[kind] = {
                 "arms": {name: arm_figures(found) for name, found in arms.items()},
+                "primary": {"first": first, "second": second, "rate": measure},
                 "differences": [
-                    _difference(first, second, arms, measure)
-                    for first, second in _worth_comparing(arms)
-                    for measure in _COMPARED
+                    _difference(before, after, arms, measure)
+                    for before, after in _worth_comparing(arms)
+                    for measure in COMPARED
                 ],
             }
     return {"kinds": kinds}
 
 
-def _worth_comparing(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Pairs of arms that differ in one thing: the mask, the carrier, or calls against what there was before them."""
-    arms = [arm for arm in ARMS if arm.name in set(names)]
-    return [
-        (one.name, other.name)
-        for one, other in combinations(arms, 2)
-        if one.prompt == other.prompt
-        or (one.form == other.form and one.level == other.level)
-        or (one.name == "off" and other.form != "call")
-    ]
-
-
 def arm_figures(records: Sequence[Record]) -> dict[str, Any]:
-    """Of one arm: outcomes, rates with intervals, and what it cost."""
+    """Of one arm: outcomes, rates with intervals, of each set of questions too, what was promised, what it cost."""
     outcomes = Counter(record.judgement.outcome for record in records)
-    tokens = sum(record.written.tokens for record in records)
-    steps = sum(record.written.model_steps for record in records)
-    seconds = sum(record.written.decode_s for record in records)
-    solved = outcomes["passed"]
+    sets = dict.fromkeys(record.set for record in records)
     return {
-        "n": len(records),
+        **_shares(records),
+        "sets": {name: _shares([one for one in records if one.set == name]) for name in sorted(sets)},
         "outcomes": {name: outcomes[name] for name in OUTCOMES if outcomes[name]},
-        "kinds": dict(Counter(_detail(record) for record in records if record.judgement.kind).most_common()),
-        "rates": {name: asdict(rate([of(record) for record in records])) for name, of in RATES.items()},
+        "kinds": dict(Counter(filter(None, map(_detail, records))).most_common()),
         "stop_reasons": dict(Counter(record.written.stop_reason for record in records).most_common()),
-        "tokens": tokens,
-        "forced_tokens": sum(record.written.forced_tokens for record in records),
-        "model_steps": steps,
-        "steps_per_token": round(steps / tokens, 3) if tokens else None,
-        "decode_s": round(seconds, 1),
-        "prefill_s": round(sum(record.written.prefill_s for record in records), 1),
-        "per_item": {
-            "tokens": _share(tokens, len(records)),
-            "steps": _share(steps, len(records)),
-            "s": _share(seconds, len(records)),
-        },
-        "per_solved_item": {
-            "tokens": _share(tokens, solved),
-            "steps": _share(steps, solved),
-            "s": _share(seconds, solved),
-        },
-        "mask_us": _masks(records),
+        "promises": promises(records),
+        **costs(records),
         "saved": dict(
             Counter(record.judgement.saved for record in records if record.judgement.saved).most_common()
         ),
         "server": _server(records),
     }
+
+
+def _shares(records: Sequence[Record]) -> dict[str, Any]:
+    return {
+        "n": len(records),
+        "n_items": len({record.name for record in records}),
+        "rates": {
+            name: asdict(rate([(record.name, one.of(record)) for record in records]))
+            for name, one in RATES.items()
+        },
+    }
+
+
+def _worth_comparing(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Pairs of arms: two that differ in one thing, the mask or the carrier; calls and what there was before them."""
+    arms = [arm for arm in ARMS if arm.name in set(names)]
+    old = [arm for arm in arms if arm.name in _OLD_WAYS]
+    calls = [arm for arm in arms if arm.form == "call"]
+    alike = [(one.name, other.name) for one, other in combinations(calls, 2) if _differ_in_one(one, other)]
+    return [
+        *alike,
+        *((one.name, other.name) for one in old for other in calls if other.carrier == "freeform"),
+    ]
+
+
+def _differ_in_one(one: Arm, other: Arm) -> bool:
+    return one.carrier == other.carrier or one.level == other.level
 
 
 def _in_order(records: Sequence[Record]) -> list[Record]:
@@ -103,20 +107,11 @@ def _in_order(records: Sequence[Record]) -> list[Record]:
 
 
 def _detail(record: Record) -> str:
-    return f"{record.judgement.outcome}: {record.judgement.kind}"
-
-
-def _share(total: float, n: int) -> float | None:
-    return round(total / n, 2) if n else None
-
-
-def _masks(records: Sequence[Record]) -> dict[str, float]:
-    """Medians over answers of p50 and p99, and the largest of all."""
-    found = [record.written.mask_us for record in records if record.written.mask_us]
-    if not found:
-        return {}
-    middle = {key: sorted(one[key] for one in found)[len(found) // 2] for key in ("p50", "p99")}
-    return {**middle, "max": max(one["max"] for one in found)}
+    """The kind of an error, where it says more than the outcome."""
+    judgement = record.judgement
+    if judgement.error_kind in ("", judgement.outcome):
+        return ""
+    return f"{judgement.outcome}: {judgement.error_kind}"
 
 
 def _server(records: Sequence[Record]) -> dict[str, int] | None:
@@ -130,6 +125,6 @@ def _server(records: Sequence[Record]) -> dict[str, int] | None:
 def _difference(
     first: str, second: str, arms: Mapping[str, Sequence[Record]], measure: str
 ) -> dict[str, Any]:
-    of = RATES[measure]
+    of = RATES[measure].of
     pairs = [(one.name, of(one), of(other)) for one, other in paired(arms[first], arms[second])]
     return {"first": first, "second": second, "rate": measure, **asdict(difference(pairs))}

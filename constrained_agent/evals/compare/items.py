@@ -51,6 +51,11 @@ class Item:
         return self.source.name if isinstance(self.source, Task) else self.source.id
 
     @property
+    def set(self) -> str:
+        """Where the question comes from."""
+        return "tasks" if isinstance(self.source, Task) else self.source.set
+
+    @property
     def id(self) -> str:
         """The item's name among all: kind, source, arm, sample."""
         return f"{self.kind}/{self.name}/{self.arm.name}/{self.sample}"
@@ -61,8 +66,13 @@ class Group:
     """Items with one prompt: its state in the model is made once."""
 
     source: Task | CallItem
-    prompt: str
+    prompt_name: str
     items: tuple[Item, ...]
+
+    @property
+    def source_name(self) -> str:
+        """What is asked."""
+        return self.items[0].name
 
 
 def groups(
@@ -85,10 +95,10 @@ def groups(
     sources: list[Task | CallItem] = [*tasks, *calls]
     for source in sources:
         for_it = [arm for arm in arms if isinstance(source, Task) or arm.name in FOR_CALLS]
-        for prompt in dict.fromkeys(arm.prompt for arm in for_it):
-            alike = [arm for arm in for_it if arm.prompt == prompt]
+        for prompt_name in dict.fromkeys(arm.prompt_name for arm in for_it):
+            alike = [arm for arm in for_it if arm.prompt_name == prompt_name]
             items = tuple(_items(source, alike, samples, seed, agentic=agentic))
-            found.append(Group(source, prompt, items))
+            found.append(Group(source, prompt_name, items))
     return found
 
 
@@ -97,8 +107,10 @@ def n_items(all_groups: Sequence[Group]) -> int:
 
 
 def shard(all_groups: Sequence[Group], number: int, of: int) -> list[Group]:
-    """Every `of`-th group, from the `number`-th (1 to `of`): what one of several machines runs."""
-    return list(all_groups[number - 1 :: of])
+    """What one of several machines runs: every `of`-th source, from the `number`-th (1 to `of`), in all of its arms."""
+    names = list(dict.fromkeys(group.source_name for group in all_groups))
+    mine = set(names[number - 1 :: of])
+    return [group for group in all_groups if group.source_name in mine]
 
 
 def _items(

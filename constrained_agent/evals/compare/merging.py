@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from constrained_agent.errors import UserError
+from constrained_agent.evals.compare.facts import machines
 from constrained_agent.evals.compare.records import Folder, Record, same
 
 _OF_A_SHARD = ("schema", "shard", "fingerprint", "circumstances", "n_items")
-"""Facts in which parts of one comparison may differ."""
+"""Facts in which parts of one comparison may differ: machines may be others, versions and weights may not."""
 
 
 def merge(parts: Sequence[Folder], into: Folder) -> list[Record]:
@@ -23,34 +24,33 @@ def merge(parts: Sequence[Folder], into: Folder) -> list[Record]:
         raise UserError(f"{into.path} holds a comparison already: name a new folder")
     facts = [part.facts() for part in parts]
     for part, found in zip(parts[1:], facts[1:], strict=True):
-        if differing := [key for key in _common(facts[0]) if found.get(key) != facts[0].get(key)]:
+        if differing := [key for key in _common(facts[0] | found) if found.get(key) != facts[0].get(key)]:
             key = differing[0]
             raise UserError(
                 f"{part.path} and {parts[0].path} are not of one comparison: {key} is {found.get(key)!r} in one and "
                 f"{facts[0].get(key)!r} in the other"
             )
-    loaded = [part.load() for part in parts]
-    records: dict[str, Record] = {}
-    for part, of_part in zip(parts, loaded, strict=True):
-        for record in of_part.values():
-            other = records.setdefault(record.id, record)
-            if not same(other, record):
-                raise UserError(f"{record.id} has two different records; the second is in {part.path}")
+    first = _first_records(parts)
     joined = {key: facts[0][key] for key in _common(facts[0])}
     joined["n_items"] = facts[0]["n_all_items"]
-    joined["circumstances"] = [one for found in facts for one in _machines(found)]
+    joined["circumstances"] = [one for found in facts for one in machines(found)]
     joined["shard"] = None
     into.begin(joined)
-    for part, of_part in zip(parts, loaded, strict=True):
-        into.take_transcripts(part, of_part.values())
-    into.rewrite(records[id_] for id_ in sorted(records))
-    return list(records.values())
+    for record, part in first.values():
+        into.take_transcripts(part, [record])
+    into.rewrite(first[id_][0] for id_ in sorted(first))
+    return [record for record, _ in first.values()]
 
 
-def _machines(facts: Mapping[str, Any]) -> list[Any]:
-    """The circumstances of a folder; of one that was merged, a list."""
-    found = facts["circumstances"]
-    return list(found) if isinstance(found, list) else [found]
+def _first_records(parts: Sequence[Folder]) -> dict[str, tuple[Record, Folder]]:
+    """Each record with the first part that has it."""
+    found: dict[str, tuple[Record, Folder]] = {}
+    for part, of_part in [(part, part.load()) for part in parts]:
+        for record in of_part.values():
+            other, _ = found.setdefault(record.id, (record, part))
+            if not same(other, record):
+                raise UserError(f"{record.id} has two different records; the second is in {part.path}")
+    return found
 
 
 def _common(facts: dict[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """What can become of one item: a closed list, each with what it says about reading and landing.
 
-Every item has exactly one outcome, the first thing that went wrong; denominators are all items.
+Every item has exactly one outcome: of an answer the first thing that went wrong, of a whole run what it came to at its
+end (`run_outcomes`). Denominators are all items.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ UNREADABLE = (
     "patch_unparsable",
 )
 """There is something like a call, but it cannot be read as one."""
+
+PRINTED = ("no_wrapper", "wrong_dialect")
+"""A call in words. In a whole run a model may say what it likes around its calls, so no constraint forbids it there."""
 
 SCHEMA = ("schema_violated",)
 """A call that can be read, with arguments that its tool does not take."""
@@ -67,9 +71,11 @@ class Judgement:
 
     Attributes:
         outcome: one of `OUTCOMES`.
-        parses: what was sent can be read as calls, and its patches as patches, whether or not it was run.
-        lands: it was run: patches were applied, or arguments fit their schema.
-        kind: the kind of a patch error, or of another detail, where there is one.
+        parses: what was sent can be read as calls, and its patches as patches, whether or not it was run; a shell block
+            as one.
+        lands: it was run: patches were applied, a command changed files and did not fail, or arguments fit their
+            schema. Of a whole run: it passed, or its patches changed files.
+        error_kind: the kind of a patch error, or of another detail, where there is one.
         message: what was wrong, as a person is told.
         at: character of the text where it went wrong, if a place is known.
         saved: of unconstrained text that failed: the outcome that a lenient reading of it comes to.
@@ -79,7 +85,7 @@ class Judgement:
     outcome: str
     parses: bool
     lands: bool
-    kind: str = ""
+    error_kind: str = ""
     message: str = ""
     at: int | None = None
     saved: str | None = None

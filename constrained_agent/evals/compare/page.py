@@ -7,55 +7,93 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from constrained_agent.evals.compare import plots
+from constrained_agent.evals.compare import plots, wording
 from constrained_agent.evals.compare.arms import ARMS
+from constrained_agent.evals.compare.facts import asked, machine, machines
+from constrained_agent.evals.compare.figures import KINDS
 from constrained_agent.evals.compare.outcomes import OUTCOMES
+from constrained_agent.evals.compare.rates import RATES
 from constrained_agent.evals.compare.records import Record
+from constrained_agent.evals.compare.sections import Name, Table, sections
 
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
-_KINDS = {"patch": "Patches", "call": "Tool calls", "run": "Whole runs"}
 
 
-def render(facts: Mapping[str, Any], figures: Mapping[str, Any], records: Sequence[Record]) -> str:
+def render(
+    facts: Mapping[str, Any],
+    figures: Mapping[str, Any],
+    records: Sequence[Record],
+    questions: Mapping[tuple[str, str], str] | None = None,
+) -> str:
     """The page.
 
     Args:
         facts: `run.json`.
         figures: `figures.figures`.
         records: in any order; each is shown with its whole text.
+        questions: what was asked, by kind and name, as far as it is known.
     """
     import jinja2
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.tests["name"] = lambda cell: isinstance(cell, Name)
+    environment.tests["table"] = lambda section: isinstance(section, Table)
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    kinds = [
-        {
-            "name": _KINDS[kind],
-            "arms": found["arms"],
-            "plots": plots.drawn(found),
-            "differences": found["differences"],
-        }
-        for kind, found in figures["kinds"].items()
-    ]
-    parts = facts["circumstances"]
     order = list(figures["kinds"])
     arms = {arm.name: number for number, arm in enumerate(ARMS)}
     ordered = sorted(
         records, key=lambda record: (order.index(record.kind), record.name, record.sample, arms[record.arm])
     )
-    used = {record.judgement.outcome for record in ordered}
+    items = [_item(record, questions or {}) for record in ordered]
     return template.render(
         facts=facts,
-        visible=visible,
-        machines=parts if isinstance(parts, list) else [parts],
+        asked=asked(facts),
+        machines=[(machine(one), one["command"]) for one in machines(facts)],
+        wording=wording,
+        rates=RATES.values(),
         n_records=len(records),
-        kinds=kinds,
-        outcomes=[name for name in OUTCOMES if name in used],
-        group_of={name: at for at, (names, _) in enumerate(plots.GROUPS.values()) for name in names},
+        kinds=[_kind(kind, found, facts) for kind, found in figures["kinds"].items()],
+        outcomes=_shown_outcomes(ordered),
         colours=[colour for _, colour in plots.GROUPS.values()],
         arms=list(dict.fromkeys(record.arm for record in ordered)),
-        items=[{"record": record, "spans": list(spans(record))} for record in ordered],
+        items=items,
     )
+
+
+def _kind(kind: str, found: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    are_tokens = facts["markers"]["are_tokens"]
+    return {
+        "name": KINDS[kind],
+        "primary": wording.primary(found),
+        "plots": plots.drawn(found),
+        "sections": list(sections(kind, found, markers_are_tokens=are_tokens)),
+    }
+
+
+def _item(record: Record, questions: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+    judgement = record.judgement
+    shown = wording.outcome(judgement.outcome, record.kind)
+    [group] = [at for at, (names, _) in enumerate(plots.GROUPS.values()) if judgement.outcome in names]
+    saved = wording.outcome(judgement.saved, record.kind) if judgement.saved else ""
+    return {
+        "record": record,
+        "outcome": shown,
+        "what": shown
+        if judgement.error_kind in ("", judgement.outcome)
+        else f"{shown}: {judgement.error_kind}",
+        "group": group,
+        "question": visible(questions.get((record.kind, record.name), "")),
+        "spans": list(spans(record)),
+        "message": visible(judgement.message),
+        "saved": saved,
+    }
+
+
+def _shown_outcomes(records: Sequence[Record]) -> list[str]:
+    """To choose from, the best first."""
+    used = {(record.judgement.outcome, record.kind) for record in records}
+    found = [wording.outcome(name, kind) for name in OUTCOMES for kind in KINDS if (name, kind) in used]
+    return list(dict.fromkeys(found))
 
 
 def spans(record: Record) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from constrained_agent.evals.compare.outcomes import (
     UNREADABLE,
     WRONG,
 )
+from constrained_agent.evals.compare.rates import RATES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +33,16 @@ GROUPS: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """Outcomes that are drawn as one, with a colour that is told apart in light and dark."""
 
+_DRAWN_RATES: Mapping[str, tuple[str, bool]] = {
+    "parses": ("#4c7bd9", True),
+    "lands": ("#2a9d9d", True),
+    "right": ("#2a9d5c", True),
+    "right_leniently": ("#2a9d5c", False),
+    "valid_but_wrong": ("#e0a526", True),
+}
+"""Rates in one plot, from the top: colour, and whether the mark is filled."""
+
+_RATE_STEP = 0.17  # of a row
 _INK = "#010203"  # stands for the page's own colour
 _WIDTH_IN = 8.6
 _ROW_IN = 0.42
@@ -45,8 +56,8 @@ def drawn(found: Mapping[str, Any]) -> dict[str, str]:
     """
     arms = found["arms"]
     return {
-        "What became of all items": _svg(len(arms), lambda axes: _outcomes(axes, arms)),
-        "Rates, with 95 % intervals": _svg(1.6 * len(arms), lambda axes: _rates(axes, arms)),
+        "What became of all answers": _svg(len(arms), lambda axes: _outcomes(axes, arms)),
+        "Rates, with 95 % intervals": _svg(2.4 * len(arms), lambda axes: _rates(axes, arms)),
         "Model steps for each token": _svg(len(arms), lambda axes: _steps(axes, arms)),
     }
 
@@ -94,41 +105,32 @@ def _outcomes(axes: Axes, arms: Mapping[str, Any]) -> None:
                 )
         left = [start + share for start, share in zip(left, shares, strict=True)]
     axes.set_xlim(0, 100)
-    axes.set_xlabel("% of items")
+    axes.set_xlabel("% of answers")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=10)
 
 
 def _rates(axes: Axes, arms: Mapping[str, Any]) -> None:
-    colours = {"parses": "#4c7bd9", "lands": "#2a9d9d", "right": "#2a9d5c"}
-    for row, name in enumerate(reversed(list(arms))):
-        for at, (measure, colour) in enumerate(reversed(colours.items())):
-            one = arms[name]["rates"][measure]
-            share = 100 * one["k"] / max(1, one["n"])
-            y = row + (at - 1) * 0.24
-            reach = [[share - 100 * one["low"]], [100 * one["high"] - share]]
-            label = measure if row == 0 else None
-            axes.errorbar(
-                [share],
-                [y],
-                xerr=[[max(0.0, side[0])] for side in reach],
-                fmt="o",
-                color=colour,
-                capsize=3,
-                label=label,
-            )
-    axes.set_yticks(range(len(arms)), list(arms)[::-1])
+    names = list(arms)[::-1]
+    for at, (measure, (colour, filled)) in enumerate(_DRAWN_RATES.items()):
+        rates = [arms[name]["rates"][measure] for name in names]
+        shares = [100 * one["k"] / max(1, one["n"]) for one in rates]
+        below = [max(0.0, share - 100 * one["low"]) for share, one in zip(shares, rates, strict=True)]
+        above = [max(0.0, 100 * one["high"] - share) for share, one in zip(shares, rates, strict=True)]
+        lift = ((len(_DRAWN_RATES) - 1) / 2 - at) * _RATE_STEP
+        axes.errorbar(
+            shares,
+            [row + lift for row in range(len(names))],
+            xerr=[below, above],
+            fmt="o",
+            color=colour,
+            markerfacecolor=colour if filled else "none",
+            capsize=3,
+            label=RATES[measure].label,
+        )
+    axes.set_yticks(range(len(names)), names)
     axes.set_xlim(-2, 102)
-    axes.set_xlabel("% of items")
-    handles, labels = axes.get_legend_handles_labels()
-    axes.legend(
-        handles[::-1],
-        labels[::-1],
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=3,
-        frameon=False,
-        fontsize=10,
-    )
+    axes.set_xlabel("% of answers")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=10)
 
 
 def _steps(axes: Axes, arms: Mapping[str, Any]) -> None:

@@ -34,7 +34,12 @@ _AS_SHELL = """\
 You mend code in a repository. You answer with one block of shell commands that make the change; they are run in the \
 repository's root. For example:
 ```sh
-sed -i 's/return width + height/return width * height/' area.py
+cat > area.py <<'END'
+def area(width, height):
+    if width < 0:
+        raise ValueError(width)
+    return width * height
+END
 ```"""
 
 
@@ -57,7 +62,7 @@ def make(runtime: Runtime, source: Task | CallItem, prompt: str) -> Prompt:
     """The prompt of a task or a call.
 
     Args:
-        prompt: `arms.Arm.prompt`.
+        prompt: `arms.Arm.prompt_name`.
     """
     if isinstance(source, CallItem):
         # In full, whatever the model: without descriptions of their tools the questions make no sense.

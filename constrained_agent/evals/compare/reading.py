@@ -38,13 +38,13 @@ class Failure:
 
     Attributes:
         outcome: one of `outcomes.OUTCOMES`.
-        kind: of a patch error.
+        error_kind: of a patch error.
         at: character of the text, if a place is known.
     """
 
     outcome: str
     message: str = ""
-    kind: str = ""
+    error_kind: str = ""
     at: int | None = None
 
 

@@ -17,8 +17,8 @@ from constrained_agent.errors import UserError
 from constrained_agent.evals.compare.outcomes import Judgement
 from constrained_agent.grammar.spans import Marker, Piece
 
-SCHEMA = 1
-"""Version of both files."""
+SCHEMA = 2
+"""Version of both files. 1 had `kind` for `error_kind`, and failures of whole runs under other names."""
 
 RUN, RECORDS = "run.json", "records.jsonl"
 
@@ -35,7 +35,10 @@ class Written:
         prompt_tokens, tokens, forced_tokens, model_steps: counts; of steps, those after the prompt.
         prefill_s, decode_s: seconds; prompts that were in the cache cost next to nothing.
         mask_us: p50, p99 and max of what a mask took; empty where nothing was masked.
-        failures: of a whole run: what went wrong in it, in order, and how often; its exit reason is `stop_reason`.
+        wait_s: seconds that the answer waited for its grammar to compile, after the prompt had run.
+        failures: of a whole run: what went wrong in it on the way, as outcomes (`run_outcomes.counted`), and how often;
+            its exit reason is `stop_reason`.
+        transcript_sha256: of a whole run: of the bytes of its transcript.
     """
 
     pieces: tuple[Piece, ...]
@@ -49,7 +52,9 @@ class Written:
     prefill_s: float
     decode_s: float
     mask_us: Mapping[str, float]
+    wait_s: float = 0.0
     failures: Mapping[str, int] = field(default_factory=dict)
+    transcript_sha256: str = ""
 
     @property
     def text(self) -> str:
@@ -63,6 +68,7 @@ class Record:
 
     Attributes:
         id, kind, name, arm, sample, seed: as `items.Item` has them.
+        set: where the question comes from: `tasks`, a set of the leaderboard, or `own`.
         judge_s: seconds that tests and judging took.
     """
 
@@ -75,6 +81,7 @@ class Record:
     written: Written
     judgement: Judgement
     judge_s: float
+    set: str = ""
 
     def as_json(self) -> dict[str, Any]:
         fields = asdict(self)
@@ -236,7 +243,7 @@ def same(one: Record, other: Record) -> bool:
 
 
 def _lasting(record: Record) -> Record:
-    written = replace(record.written, prefill_s=0, decode_s=0, mask_us={})
+    written = replace(record.written, prefill_s=0, decode_s=0, wait_s=0, mask_us={}, transcript_sha256="")
     return replace(record, written=written, judgement=replace(record.judgement, message=""), judge_s=0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,29 @@ class Change:
     now: Judgement
 
 
+@dataclass(frozen=True, slots=True)
+class Rejudged:
+    """What came of it.
+
+    Attributes:
+        records: all, with their new judgements.
+        changes: those whose outcome or rates changed.
+        disagreements: of constrained answers that their constraint should have made impossible, why.
+    """
+
+    records: list[Record]
+    changes: list[Change]
+    disagreements: list[judging.Disagreement]
+
+
 def rejudge(
     records: Iterable[Record],
     markers: dict[str, Any],
     calls: CallsById,
     transcript: Callable[[str], Path],
     done: Callable[[], object] = lambda: None,
-) -> tuple[list[Record], list[Change]]:
-    """Every record with a new judgement, and those whose outcome or rates changed.
+) -> Rejudged:
+    """Judge every record anew, and hold it against what its constraint promises.
 
     Args:
         markers: of the model, as `run.json` has them.
@@ -43,31 +59,41 @@ def rejudge(
         done: is told of each record.
 
     Raises:
-        UserError: a record is about a task or an arm that there is not, or about one whose tests cannot run here.
+        UserError: a record is about a task or an arm that there is not, or about one whose tests cannot run here; or
+            the transcript of a whole run is not the one that its record is about.
     """
     records = list(records)
     by_id = calls({record.name for record in records if record.kind == "call"})
     read_markers = Markers(**markers)
-    new: list[Record] = []
-    changes: list[Change] = []
+    found = Rejudged([], [], [])
     for record in records:
         source = _source(record, by_id)
-        [arm] = arms.parse([record.arm])
-        if isinstance(source, Task) and record.kind == "run":
-            judgement = agentic.judge(source, record.written, transcript(record.id))
-        else:
-            judgement, _ = judging.judge(source, arm, read_markers, record.written)
+        judgement = judging.twice(record.id, partial(_judged, record, source, read_markers, transcript))
         if _facts(judgement) != _facts(record.judgement):
-            changes.append(Change(record, judgement))
-        new.append(record.rejudged(judgement))
+            found.changes.append(Change(record, judgement))
+        found.records.append(record.rejudged(judgement))
+        try:
+            judging.check(found.records[-1])
+        except judging.Disagreement as error:
+            found.disagreements.append(error)
         done()
-    return new, changes
+    return found
+
+
+def _judged(
+    record: Record, source: Task | CallItem, markers: Markers, transcript: Callable[[str], Path]
+) -> Judgement:
+    if isinstance(source, Task) and record.kind == "run":
+        return agentic.judge(source, record.written, transcript(record.id))
+    [arm] = arms.parse([record.arm])
+    judgement, _ = judging.judge(source, arm, markers, record.written)
+    return judgement
 
 
 def _facts(judgement: Judgement) -> tuple[Any, ...]:
     """What figures are made of; messages may hold seconds and paths."""
     one = judgement
-    return one.outcome, one.parses, one.lands, one.kind, one.saved, one.server
+    return one.outcome, one.parses, one.lands, one.error_kind, one.saved, one.server
 
 
 def _source(record: Record, calls: dict[str, CallItem]) -> Task | CallItem:

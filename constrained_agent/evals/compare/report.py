@@ -7,18 +7,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from constrained_agent.evals.compare import page, table
+from constrained_agent.evals.compare import page, questions, table
 from constrained_agent.evals.compare.figures import figures
 from constrained_agent.evals.compare.records import Record
 
 
-def write(folder: Path, facts: Mapping[str, Any], records: Sequence[Record]) -> tuple[dict[str, Any], str]:
+def write(
+    folder: Path,
+    facts: Mapping[str, Any],
+    records: Sequence[Record],
+    asked: questions.Questions = questions.at_hand,
+) -> tuple[dict[str, Any], str]:
     """Write all three.
 
     Args:
         folder: of the comparison.
         facts: its `run.json`.
         records: all of them; an interrupted comparison is reported as far as it came.
+        asked: gives the questions, for the page to show.
 
     Returns:
         What `report.json` holds, and the Markdown.
@@ -31,7 +37,7 @@ def write(folder: Path, facts: Mapping[str, Any], records: Sequence[Record]) -> 
     files = {
         "report.json": json.dumps(whole, indent=1, ensure_ascii=False) + "\n",
         "report.md": text,
-        "report.html": page.render(facts, found, records),
+        "report.html": page.render(facts, found, records, asked(records)),
     }
     for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8", errors="backslashreplace")

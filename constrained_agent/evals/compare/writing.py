@@ -90,6 +90,7 @@ def _written(runtime: Runtime, prompt: Prompt, made: Generation) -> Written:
         model_steps=made.model_steps,
         prefill_s=round(made.prefill_s, 3),
         decode_s=round(made.decode_s, 3),
+        wait_s=round(made.wait_s, 3),
         mask_us=_percentiles(made.mask_us),
     )
 
