@@ -115,6 +115,9 @@ CASES = {
         {"context_not_found": 1, "patch_unparsable": 1},
     ),
     "reverted": Case([ADDED, TAKEN_BACK, *WORDS], "no_change"),
+    "reverted by a command": Case(
+        [ADDED, call("exec_command", command="sed -i /calendar/d dateparse.py"), *WORDS], "no_change"
+    ),
     "reverted after it was lost": Case(
         [LOST, ADDED, TAKEN_BACK, *WORDS],
         "context_not_found",

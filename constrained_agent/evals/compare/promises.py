@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from constrained_agent.evals.compare.arms import ARMS
-from constrained_agent.evals.compare.outcomes import SCHEMA, UNREADABLE
+from constrained_agent.evals.compare.outcomes import PRINTED, SCHEMA, UNREADABLE
 from constrained_agent.evals.compare.records import Record
 
 _OF_SYNTAX: Mapping[str, tuple[str, ...]] = {"unreadable": UNREADABLE, "schema violated": SCHEMA}
@@ -39,4 +39,5 @@ def promises(records: Sequence[Record]) -> dict[str, Any] | None:
 
 def _happened(record: Record) -> set[str]:
     """The outcome of an answer; of a whole run also what went wrong in it on the way."""
-    return {record.judgement.outcome, *record.written.failures}
+    happened = {record.judgement.outcome, *record.written.failures}
+    return happened - {*PRINTED} if record.kind == "run" else happened
