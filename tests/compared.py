@@ -103,3 +103,19 @@ def compared(runtime, folder, arm_names, *, task=TASK, calls=(), max_tokens=300,
 def made_of(record, pieces, **changed):
     """A record with another text."""
     return replace(record, written=replace(record.written, pieces=tuple(pieces), **changed))
+
+
+class Unmasked:
+    """A runtime whose constraints are not applied."""
+
+    def __init__(self, runtime):
+        self._runtime = runtime
+
+    def __getattr__(self, name):
+        return getattr(self._runtime, name)
+
+    def turn_constraint(self, level, *args, **kwargs):
+        return self._runtime.turn_constraint("off", *args, **kwargs)
+
+    def grammar_constraint(self, grammar):
+        return self._runtime.unconstrained()

@@ -26,7 +26,6 @@ from constrained_agent.agent.verifier import Verifier
 from constrained_agent.agent.watch import NoWatcher, Watcher
 from constrained_agent.errors import BudgetError, DecodeError, GrammarError, PromptTooLongError
 from constrained_agent.grammar.answers import Answer
-from constrained_agent.grammar.carriers import by_name
 from constrained_agent.grammar.located.offer import Editable
 from constrained_agent.tools.registry import Tools
 
@@ -134,18 +133,9 @@ class Agent:
     def _open(self, task: str, files: Sequence[str]) -> None:
         """Append the task; in a new conversation, the system message before it."""
         shown = [(path, self._tools.show(path)) for path in files]
-        dialect, size = self._runtime.dialect, self._settings.prompt_size
-        decoding = self._settings.decoding
         self._conversation.begin(
-            prompt.system_parts(
-                self._tools.specs,
-                size,
-                dialect.tool_block,
-                headers=decoding.level != "located",
-                carrier=by_name(decoding.carrier),
-                parallel=decoding.parallel,
-            ),
-            thinking=decoding.thinking,
+            self._settings.system(self._tools.specs, self._runtime.dialect.tool_block),
+            thinking=self._settings.decoding.thinking,
         )
         said = "\n\n".join([*self._untold, prompt.task_text(task, shown)])
         self._conversation.say(said, "task_and_files" if files else "task")

@@ -66,6 +66,11 @@ _LINE_BEFORE = re.compile(r"[\s\d│|+>~-]*[\w.-]*")
 _LINE_AFTER = re.compile(r"[ \t]*(?:#.*)?(?:\r?\n|\Z)")
 
 
+def turns(text: str) -> int:
+    """How often letters and digits take turns: in words hardly ever, in random values all the time."""
+    return len(_TURN.findall(text))
+
+
 def spans(text: str) -> Iterator[tuple[int, int]]:
     """Where the values of such names stand that are secrets, in order: start and end. Cost: as `Masker.text`."""
     done = 0
@@ -137,9 +142,8 @@ def _is_outside_code(found: re.Match[str], value: str, *, enclosed: bool) -> boo
     after = found.start("bare") + len(value)
     if _GOES_ON.match(found.string, after):
         return False
-    turns = len(_TURN.findall(value))
     if enclosed:
-        return turns >= 3 and "_" not in value
+        return turns(value) >= 3 and "_" not in value
     if _kind(found["name"]) != "password":
         return _is_mixed(value)
     if any(char.isdigit() for char in value):
@@ -161,8 +165,8 @@ def _is_mixed(value: str) -> bool:
     if _TYPE.fullmatch(value) or _NUMBER.fullmatch(value):
         return False
     runs = [run for run in _RUN.findall(value) if not (run.isalpha() or run.isdigit())]
-    turns, digits = len(_TURN.findall(value)), sum(char.isdigit() for run in runs for char in run)
-    return turns >= 2 or digits >= 4
+    digits = sum(char.isdigit() for run in runs for char in run)
+    return turns(value) >= 2 or digits >= 4
 
 
 def _is_something_else(value: str) -> bool:

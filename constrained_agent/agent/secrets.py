@@ -58,7 +58,6 @@ _ASSIGNED = re.compile(
     re.IGNORECASE,
 )
 _RUN = re.compile(r"[A-Za-z0-9+/]{8,}")
-_TURN = re.compile(r"(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9]")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _VARIABLE = re.compile(
     r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|TOKEN$|_(?:PAT|PWD|AUTH|KEY)$",
@@ -167,7 +166,7 @@ def _is_random(value: str) -> bool:
     """Whether a value looks drawn, not written: long, and letters and digits take turns in it."""
     if len(value) < _MIN_RANDOM_CHARS or value.startswith(MARK) or _DOTTED.fullmatch(value):
         return False
-    return any(len(_TURN.findall(run)) >= _MIN_TURNS and len(set(run)) >= 6 for run in _RUN.findall(value))
+    return any(named_secrets.turns(run) >= _MIN_TURNS and len(set(run)) >= 6 for run in _RUN.findall(value))
 
 
 def _values(environment: Mapping[str, str]) -> Iterable[str]:

@@ -140,7 +140,7 @@ def take_turn(
         on_tokens=progress.on_tokens,
         on_prefill=progress.on_prefill,
     )
-    cut = written.stop_reason not in ("complete", "end_token")
+    cut = not written.whole
     answer = reader.read_ids(written.tokens, runtime.tokenizer.decode, runtime.tokenizer.special, cut=cut)
     closing = runtime.dialect.close_answer(written.end_token)
     if cut and answer.open:  # so that in the history the call ends before the message does

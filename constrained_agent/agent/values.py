@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from constrained_agent.agent.budget import ExitReason, Limits
-from constrained_agent.agent.prompt import Size
+from constrained_agent.agent.prompt import Part, Size, system_parts
 from constrained_agent.agent.turn import Decoding
-from constrained_agent.messages import Usage
+from constrained_agent.grammar.carriers import by_name
+from constrained_agent.messages import ToolSpec, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,24 @@ class Settings:
     test_command: str | None = None
     stop_hook: str | None = None
     max_verifications: int = 5
+
+    def system(
+        self, tools: Sequence[ToolSpec], tool_block: Callable[[Sequence[ToolSpec]], str]
+    ) -> tuple[Part, ...]:
+        """The parts of the system message of such a run.
+
+        Args:
+            tools: those on offer.
+            tool_block: how the model's dialect lists tools.
+        """
+        return system_parts(
+            tools,
+            self.prompt_size,
+            tool_block,
+            headers=self.decoding.level != "located",
+            carrier=by_name(self.decoding.carrier),
+            parallel=self.decoding.parallel,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -194,21 +192,6 @@ def _plan(flags: Flags, edits: list[Edit]) -> Plan:
 
 
 def _circumstances() -> dict[str, Any]:
-    from constrained_agent.evals.circumstances import circumstances
-    from constrained_agent.model import backend
+    from constrained_agent.evals.circumstances import ENGINE, of_this_command
 
-    packages = (
-        "constrained-agent",
-        "mlx",
-        "mlx-metal",
-        "mlx-cpu",
-        "mlx-cuda-13",
-        "mlx-lm",
-        "llguidance",
-        "numpy",
-    )
-    found = backend.inspect()
-    return {
-        **circumstances(shlex.join(["constrained-agent", *sys.argv[1:]]), packages),
-        "device": f"{found.kind}, {found.gflops:.0f} GFLOP/s",
-    }
+    return of_this_command((*ENGINE, "numpy"))

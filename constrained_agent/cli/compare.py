@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,19 +226,6 @@ def _asked(flags: Flags) -> dict[str, Any]:
 
 
 def _circumstances() -> dict[str, Any]:
-    from constrained_agent.evals.circumstances import circumstances
-    from constrained_agent.model import backend
+    from constrained_agent.evals.circumstances import ENGINE, of_this_command
 
-    packages = (
-        "constrained-agent",
-        "mlx",
-        "mlx-metal",
-        "mlx-cpu",
-        "mlx-cuda-13",
-        "mlx-lm",
-        "llguidance",
-        "bfcl-eval",
-    )
-    found = backend.inspect()
-    command_line = shlex.join(["constrained-agent", *sys.argv[1:]])
-    return {**circumstances(command_line, packages), "device": f"{found.kind}, {found.gflops:.0f} GFLOP/s"}
+    return of_this_command((*ENGINE, "bfcl-eval"))

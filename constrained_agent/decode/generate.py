@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from constrained_agent.decode.needs import Constraint, Drafts, Model, NoDrafts, Unconstrained
 from constrained_agent.decode.sampling import Sampling
-from constrained_agent.decode.steps import OnTokens, Steps, StopReason, Thinking
+from constrained_agent.decode.steps import WHOLE, OnTokens, Steps, StopReason, Thinking
 from constrained_agent.errors import BudgetError, DecodeError
 
 _POLL_S = 0.2
@@ -59,6 +59,11 @@ class Generation:
     mask_us: tuple[float, ...]
     hidden_us: tuple[float, ...]
     exposed_us: tuple[float, ...]
+
+    @property
+    def whole(self) -> bool:
+        """It ended by itself, neither by a limit nor for repeating itself."""
+        return self.stop_reason in WHOLE
 
 
 def generate(

@@ -49,6 +49,10 @@ because the limit was near. thinking_limit: the same, and nothing but thinking h
 repetition: the same because of the deadline, or because the model wrote one span over and over. interrupted: Ctrl-C."""
 
 
+WHOLE: tuple[StopReason, ...] = ("complete", "end_token")
+"""Reasons of a text that ended by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Thinking:
     """Where a thinking block ends, and how long it may be.

@@ -7,11 +7,15 @@ import importlib.metadata
 import os
 import platform
 import resource
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+ENGINE = ("constrained-agent", "mlx", "mlx-metal", "mlx-cpu", "mlx-cuda-13", "mlx-lm", "llguidance")
+"""Distributions on which every figure of a model depends."""
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -39,6 +43,15 @@ def circumstances(command: str, packages: Iterable[str]) -> dict[str, Any]:
         "load": load(),
         "peak_mb": round(peak),
     }
+
+
+def of_this_command(packages: Iterable[str]) -> dict[str, Any]:
+    """`circumstances` of this process's command line, with the device that mlx runs on."""
+    from constrained_agent.model import backend
+
+    found = backend.inspect()
+    command = shlex.join(["constrained-agent", *sys.argv[1:]])
+    return {**circumstances(command, packages), "device": f"{found.kind}, {found.gflops:.0f} GFLOP/s"}
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:

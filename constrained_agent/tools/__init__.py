@@ -1,1 +1,1 @@
-"""What the model can call: bounded file access, one subprocess module, patches."""
+"""What the model can call: bounded file access, commands, patches."""

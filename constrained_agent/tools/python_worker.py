@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from constrained_agent.errors import ToolError
-from constrained_agent.tools import shell
+from constrained_agent.tools.capture import capture
 
 
 def ask(script: Sequence[str], request: Any, *, limit_bytes: int, timeout_s: float) -> Any | None:
@@ -33,6 +33,6 @@ def ask(script: Sequence[str], request: Any, *, limit_bytes: int, timeout_s: flo
     program = [sys.executable, "-P", "-W", "ignore", *script]
     given = json.dumps(request).encode("ascii")
     try:
-        return json.loads(shell.capture(Path(__file__).parent, program, given, limit_bytes, timeout_s))
+        return json.loads(capture(Path(__file__).parent, program, given, limit_bytes, timeout_s))
     except (ToolError, ValueError):
         return None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from constrained_agent.errors import PatchError, ToolError, UserError
+from constrained_agent.tools.capture import capture
 from constrained_agent.tools.rooted import Rooted
-from constrained_agent.tools.shell import capture
 
 MAX_BYTES = 200_000_000
 """Of changed files, old and new together: they are held in memory, several times over."""

@@ -1,4 +1,4 @@
-"""Commands: the only module through which a run starts processes (a fetch of weights has its own).
+"""Commands: the only module through which a model starts processes (`capture` runs programs of ours).
 
 Covered: no input, no terminal to ask on, a time limit that ends a command with all that it started, bounded output, no
 secrets in variables. Not covered: this is no sandbox. A command has the rights of the person who runs the agent
@@ -12,7 +12,6 @@ import selectors
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 import uuid
@@ -147,24 +146,6 @@ def _streams(outputs: Outputs | None, share: float) -> tuple[Kept, Kept]:
     limits = (max(MIN_LIMIT, int(limit * min(1.0, share))) for limit in (STDOUT_LIMIT, STDERR_LIMIT))
     stdout, stderr = (Kept(limit, spill) for limit, spill in zip(limits, spills, strict=True))
     return stdout, stderr
-
-
-def capture(root: Path, program: Sequence[str], given: bytes, limit_bytes: int, timeout_s: float) -> bytes:
-    """All that a program of ours (no command of the model's) prints, or a ToolError."""
-    with tempfile.TemporaryFile() as out:
-        env = {**os.environ, **environment.SETTINGS}
-        try:
-            done = subprocess.run(
-                program, cwd=root, env=env, input=given, stdout=out, stderr=subprocess.PIPE, timeout=timeout_s
-            )
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-            raise ToolError(f"{program[0]} could not be run: {error}") from error
-        if done.returncode:
-            raise ToolError(done.stderr.decode("utf-8", "backslashreplace").strip() or f"{program[0]} failed")
-        if (size := os.fstat(out.fileno()).st_size) > limit_bytes:
-            raise ToolError(f"{program[0]} printed {size:,} bytes; up to {limit_bytes:,} are read")
-        out.seek(0)
-        return out.read()
 
 
 def report(result: CommandResult, notes: Sequence[str] = ()) -> str:

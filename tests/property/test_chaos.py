@@ -2,8 +2,8 @@
 
 A scripted model drives the real loop, tools and subprocesses: calls that are wrong in every way, patches that do not
 fit, commands that hang, leave children or die, answers that are cut, files that others change, a disk that is full, a
-model that breaks, Ctrl-C between any two steps, and the real signal while a command runs. Most runs lean to one way to
-end, so that all of them are met.
+model that breaks, Ctrl-C between any two steps, and the real signal while a command is judged or runs. Most runs lean
+to one way to end, so that all of them are met.
 Long version: `CHAOS_RUNS=500 pytest tests/property/test_chaos.py` (10 minutes).
 """
 
@@ -177,9 +177,9 @@ class FailingTools(Tools):
         self._rng, self._command_starts = rng, command_starts
 
     def _permit(self, spec, arguments):
-        super()._permit(spec, arguments)
-        if spec.name == "exec_command":
+        if spec.name == "exec_command":  # a signal may come while it is judged, or while it runs
             self._command_starts()
+        super()._permit(spec, arguments)
 
     def _outcome(self, call):
         number = self._rng.choice([errno.ENOSPC, errno.EACCES, errno.EIO, errno.EMFILE, errno.ENOENT])

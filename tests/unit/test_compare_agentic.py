@@ -11,7 +11,20 @@ from constrained_agent.evals.compare import judging, merging, rejudging
 from constrained_agent.evals.compare.items import MAX_TURNS
 from constrained_agent.evals.compare.outcomes import OUTCOMES
 from constrained_agent.evals.compare.records import Folder, same
-from tests.compared import FIX, TASK, TEXT, TOKENS, as_json, call, compared, patch, raw, scripted, wrapped
+from tests.compared import (
+    FIX,
+    TASK,
+    TEXT,
+    TOKENS,
+    Unmasked,
+    as_json,
+    call,
+    compared,
+    patch,
+    raw,
+    scripted,
+    wrapped,
+)
 
 WORDS = ["Day and month are swapped in line 32."] * MAX_TURNS
 """A model that only talks, until it is given up."""
@@ -222,19 +235,6 @@ def test_constrained_runs_keep_what_their_constraint_promises(tiny_runtime, tmp_
     bent = ran(tiny_runtime, tmp_path / "bent", wanted, arm)
     judging.check(bent)
     assert not set(bent.written.failures) & {"wrong_shape", "schema_violated", "json_invalid"}
-
-
-class Unmasked:
-    """A runtime whose constraints are not applied."""
-
-    def __init__(self, runtime):
-        self._runtime = runtime
-
-    def __getattr__(self, name):
-        return getattr(self._runtime, name)
-
-    def turn_constraint(self, level, *args, **kwargs):
-        return self._runtime.turn_constraint("off", *args, **kwargs)
 
 
 @pytest.mark.parametrize(

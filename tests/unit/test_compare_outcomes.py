@@ -12,9 +12,11 @@ import pytest
 from constrained_agent.errors import DecodeError, UserError
 from constrained_agent.evals import tasks
 from constrained_agent.evals.calls import own
+from constrained_agent.evals.calls.items import CallItem, expected_calls
 from constrained_agent.evals.compare import arms, canary, judging, landing
 from constrained_agent.evals.compare.outcomes import OUTCOMES, Judgement
 from constrained_agent.evals.compare.records import Folder
+from constrained_agent.messages import ToolSpec
 from tests.compared import (
     CALL,
     FIX,
@@ -22,6 +24,7 @@ from tests.compared import (
     TASK,
     TEXT,
     TOKENS,
+    Unmasked,
     as_json,
     call,
     compared,
@@ -326,22 +329,6 @@ def expected(item, one):
     return wrapped({"name": one.name, "arguments": arguments})
 
 
-class Unmasked:
-    """A runtime whose constraints are not applied."""
-
-    def __init__(self, runtime):
-        self._runtime = runtime
-
-    def __getattr__(self, name):
-        return getattr(self._runtime, name)
-
-    def turn_constraint(self, level, *args, **kwargs):
-        return self._runtime.turn_constraint("off", *args, **kwargs)
-
-    def grammar_constraint(self, grammar):
-        return self._runtime.unconstrained()
-
-
 @pytest.mark.parametrize("outcome", ["json_invalid", "patch_unparsable", "no_call", "schema_violated"])
 def test_a_constrained_answer_that_does_not_parse_stops_the_run(tiny_runtime, tmp_path, outcome):
     runtime = Unmasked(scripted(tiny_runtime, [PATCHES[outcome].text] * 2))
@@ -618,6 +605,45 @@ def nested(task):
 )
 def test_what_a_lenient_reading_saves(tiny_runtime, tmp_path, arm, text, outcome, saved):
     judgement = judged(tiny_runtime, tmp_path, text, arm).judgement
+    assert (judgement.outcome, judgement.saved) == (outcome, saved), judgement
+
+
+SEAT = CallItem(
+    "seat",
+    "test",
+    "Book a first class seat.",
+    (
+        ToolSpec(
+            "book",
+            "",
+            {
+                "type": "object",
+                "properties": {"class": {"type": "string", "enum": ["first"]}},
+                "required": ["class"],
+                "additionalProperties": False,
+            },
+            "read",
+        ),
+    ),
+    expected_calls([{"book": {"class": ["first", "1st"]}}]),
+    parallel=False,
+)
+"""The leaderboard has such items: an answer that is right there, and that the item's own schema refuses."""
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "saved"),
+    [
+        (call("book", **{"class": "first"}), "passed", None),
+        (call("book", **{"class": "1st"}), "schema_violated", "passed"),
+        (call("book", **{"class": "second"}), "schema_violated", "tests_failed"),
+        (call("book", **{"class": "1st"}) * 2, "schema_violated", "tests_failed"),
+        (call("book", **{"class": "1st"}) + "\n<tool_call>\n{", "schema_violated", None),
+        (call("book", **{"class": "1st"}).replace("}}", "}"), "json_invalid", None),
+    ],
+)
+def test_a_call_that_is_right_but_for_its_schema(tiny_runtime, tmp_path, text, outcome, saved):
+    judgement = judged(tiny_runtime, tmp_path, text, call_item=SEAT).judgement
     assert (judgement.outcome, judgement.saved) == (outcome, saved), judgement
 
 

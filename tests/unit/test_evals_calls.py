@@ -22,6 +22,7 @@ from constrained_agent.grammar.matcher import Matcher, byte_tokenizer
 from constrained_agent.grammar.toolcalls import Markers, compile_turn, parameter_grammars, turn_grammar
 from constrained_agent.messages import ToolCall, ToolSpec
 from constrained_agent.model.fetch import cache_directory
+from constrained_agent.tools.arguments import violations
 
 MARKERS = Markers(are_tokens=True)
 SPECIALS = [MARKERS.call_open, MARKERS.call_close]
@@ -33,6 +34,10 @@ OWN = {item.id: item for item in own.load()}
 def leaderboard() -> list[CallItem]:
     """All 800; the files are fetched on the first run and lie in the user's cache then."""
     return bfcl.load()
+
+
+def tool_of(item: CallItem, call: ToolCall) -> ToolSpec:
+    return next(tool for tool in item.tools if tool.name == call.name)
 
 
 def calls(*named: tuple[str, dict[str, Any]]) -> list[ToolCall]:
@@ -95,7 +100,7 @@ def test_right_answers_of_the_leaderboard_can_be_written_and_are_judged_right(
         answer = reference(item)
         verdict = judge(item, answer)
         assert verdict.right, (item.id, verdict)
-        assert verdict.schema_error is None, (item.id, verdict)
+        assert not any(violations(tool_of(item, call), call.arguments) for call in answer), item.id
         grammar = turn_grammar(item.tools, "auto", MARKERS, parallel=item.parallel)
         assert is_admitted(Matcher(TOKENS, grammar), answer), (item.id, answer)
 
@@ -377,7 +382,7 @@ WAIT: tuple[str, dict[str, Any]] = ("wait", {})
 @pytest.mark.parametrize("answer", [(BERN, WAIT), (WAIT, BERN)])
 def test_calls_may_come_in_any_order(answer: tuple[tuple[str, dict[str, Any]], ...]) -> None:
     verdict = judge(TRAINS, calls(*answer))
-    assert (verdict.right, verdict.reason, verdict.schema_error) == (True, "", None)
+    assert (verdict.right, verdict.reason) == (True, "")
 
 
 @pytest.mark.parametrize(
@@ -399,14 +404,8 @@ def test_wrong_calls_are_told_apart(answer: tuple[tuple[str, dict[str, Any]], ..
     assert (verdict.right, verdict.reason) == (False, reason)
 
 
-def test_schema_errors_are_found_in_right_and_in_wrong_answers() -> None:
-    right = judge(TRAINS, calls(("book", {"to": "Bern", "seats": 2, "class": "1st"}), WAIT))
-    assert (right.right, right.schema_error) == (True, "book: $.class: '1st' is not one of ['first']")
-    wrong = judge(TRAINS, calls(BERN, ("wait", {"s": "x" * 999}), ("sleep", {"any": 1})))
-    assert not wrong.right
-    assert wrong.schema_error is not None
-    assert wrong.schema_error.startswith("wait: $: Additional properties are not allowed")
-    assert len(wrong.schema_error) < 300
+def test_a_right_answer_may_be_one_that_its_schema_refuses() -> None:
+    assert judge(TRAINS, calls(("book", {"to": "Bern", "seats": 2, "class": "1st"}), WAIT)).right
 
 
 def mutated(value: Any) -> Iterator[Any]:
@@ -449,7 +448,7 @@ def test_own_item(name: str) -> None:
     item = OWN[name]
     answer = reference(item)
     verdict = judge(item, answer)
-    assert (verdict.right, verdict.reason, verdict.schema_error) == (True, "", None)
+    assert (verdict.right, verdict.reason) == (True, "")
     assert is_admitted(compile_turn(TOKENS, item.tools, "auto", MARKERS, parallel=item.parallel), answer)
     for i, call in enumerate(answer):
         for other in wrong_calls(call, item.expected[i]):
@@ -476,9 +475,9 @@ def test_what_a_turn_admits_satisfies_its_schema(leaderboard: list[CallItem]) ->
         for call in reference(item):
             for arguments in mutated(call.arguments):
                 other = replace(call, arguments=arguments)
-                error = judge(item, [other]).schema_error
-                assert error is None or not is_admitted(matcher, [other]), (item.id, other, error)
-                n_refused += error is not None
+                wrong = violations(tool_of(item, other), arguments)
+                assert not wrong or not is_admitted(matcher, [other]), (item.id, other, wrong)
+                n_refused += bool(wrong)
     assert n_refused > 100
 
 

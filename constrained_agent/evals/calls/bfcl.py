@@ -74,6 +74,11 @@ def load(
     return [item for name, items in found.items() for item in _chosen(items, counts[name], seed)]
 
 
+def is_here() -> bool:
+    """Whether `load` need not fetch anything."""
+    return all(_intact(_folder() / packed.name, packed.sha256) for packed in _files())
+
+
 def json_schema(described: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON schema of a type in the leaderboard's words.
 
@@ -108,13 +113,20 @@ def _chosen(items: Sequence[CallItem], n: int, seed: int) -> list[CallItem]:
 
 def _fetched(progress: Progress | None) -> Path:
     """The folder of the unpacked files; fetched if one is missing or is not what it was."""
-    folder = cache_directory() / "bfcl" / _VERSION
-    files = [packed for name in SETS for packed in _packed(name)]
-    if not all(_intact(folder / packed.name, packed.sha256) for packed in files):
+    folder = _folder()
+    if not is_here():
         if progress:
             progress(f"fetching items of the function calling leaderboard (1.9 MB) from {_REQUIREMENT}")
-        packages.unpack(_REQUIREMENT, files, folder, again="this is not the package that was published")
+        packages.unpack(_REQUIREMENT, _files(), folder, again="this is not the package that was published")
     return folder
+
+
+def _folder() -> Path:
+    return cache_directory() / "bfcl" / _VERSION
+
+
+def _files() -> list[packages.PackedFile]:
+    return [packed for name in SETS for packed in _packed(name)]
 
 
 def _packed(name: str) -> tuple[packages.PackedFile, packages.PackedFile]:

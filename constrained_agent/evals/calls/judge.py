@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from constrained_agent.evals.calls import values
 from constrained_agent.evals.calls.items import CallItem, ExpectedCall
-from constrained_agent.messages import ToolCall, ToolSpec
+from constrained_agent.messages import ToolCall
 from constrained_agent.tools.output import shortened
 
-_MAX_SHOWN_CHARS = 200  # of a value or a schema's complaint
+_MAX_SHOWN_CHARS = 200  # of a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,10 @@ class Verdict:
         right: the calls are those that were expected. Says nothing of schemas: the leaderboard takes some values
             that its own schemas refuse (`gluten free` where the enumeration has `Gluten Free`).
         reason: why not; empty if right.
-        schema_error: the first thing in the arguments that the schema of their tool refuses; None if there is none.
-            A tool that was not on offer has no schema.
     """
 
     right: bool
     reason: str
-    schema_error: str | None
 
 
 def judge(item: CallItem, calls: Sequence[ToolCall]) -> Verdict:
@@ -43,7 +40,7 @@ def judge(item: CallItem, calls: Sequence[ToolCall]) -> Verdict:
         calls: all calls of the answer, in order; those that could not be read are not among them.
     """
     reason = _mismatch(item, calls)
-    return Verdict(not reason, reason, _schema_error(item.tools, calls))
+    return Verdict(not reason, reason)
 
 
 def _mismatch(item: CallItem, calls: Sequence[ToolCall]) -> str:
@@ -80,17 +77,6 @@ def _fault(call: ToolCall, expected: ExpectedCall, schema: values.Schema, exact:
         if name not in call.arguments and values.LEFT_OUT not in right:
             return f"{call.name}: {name} is left out"
     return ""
-
-
-def _schema_error(tools: Sequence[ToolSpec], calls: Sequence[ToolCall]) -> str | None:
-    from jsonschema import Draft202012Validator
-
-    schemas = {tool.name: tool.parameters for tool in tools}
-    for call in calls:
-        if call.name in schemas:
-            for error in Draft202012Validator(schemas[call.name]).iter_errors(call.arguments):
-                return f"{call.name}: {error.json_path}: {shortened(error.message, _MAX_SHOWN_CHARS)}"
-    return None
 
 
 def _shown(value: object) -> str:

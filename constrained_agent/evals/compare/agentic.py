@@ -14,11 +14,10 @@ from pathlib import Path
 
 from constrained_agent.agent import records as transcripts
 from constrained_agent.agent.budget import Limits
-from constrained_agent.agent.conversation import joined
 from constrained_agent.agent.cut import temporary_copy
 from constrained_agent.agent.events import Run
 from constrained_agent.agent.loop import Agent
-from constrained_agent.agent.prompt import system_parts, task_text
+from constrained_agent.agent.prompt import task_text
 from constrained_agent.agent.replay import replay
 from constrained_agent.agent.runtime import Runtime
 from constrained_agent.agent.transcript import Transcript
@@ -29,10 +28,10 @@ from constrained_agent.errors import DecodeError, UserError
 from constrained_agent.evals.compare import landing, run_outcomes
 from constrained_agent.evals.compare.items import MAX_TURNS, Item
 from constrained_agent.evals.compare.outcomes import Judgement
+from constrained_agent.evals.compare.prompts import prompt_ids
 from constrained_agent.evals.compare.records import Written
 from constrained_agent.evals.compare.writing import Settings
 from constrained_agent.evals.tasks import Task
-from constrained_agent.grammar import carriers
 from constrained_agent.tools.permissions import Policy
 from constrained_agent.tools.registry import Tools
 from constrained_agent.tools.workspace import Workspace
@@ -46,17 +45,8 @@ def first_prompt(runtime: Runtime, item: Item, settings: Settings) -> tuple[int,
         task.copy_to(root)
         tools = _tools(root)
         shown = [(path, tools.show(path)) for path in task.files]
-    dialect = runtime.dialect
-    system = system_parts(
-        tools.specs,
-        given.prompt_size,
-        dialect.tool_block,
-        headers=given.decoding.level != "located",
-        carrier=carriers.by_name(given.decoding.carrier),
-        parallel=given.decoding.parallel,
-    )
-    task_ids = dialect.user(task_text(task.instruction, shown))
-    return (*dialect.system(*joined(system)), *task_ids, *dialect.open_answer(thinking=False))
+    system = given.system(tools.specs, runtime.dialect.tool_block)
+    return prompt_ids(runtime, system, task_text(task.instruction, shown))
 
 
 def write(

@@ -27,8 +27,6 @@ PRIMARY: Mapping[str, tuple[str, str, str]] = {
 """The one comparison of each kind that was named before anything was run: from, to, rate. The others are looked at
 beside it, and their p values are not corrected for how many they are."""
 
-_OLD_WAYS = ("regex", "prompt-json")
-
 
 def figures(records: Iterable[Record]) -> dict[str, Any]:
     """All figures.
@@ -88,7 +86,7 @@ def _shares(records: Sequence[Record]) -> dict[str, Any]:
 def _worth_comparing(names: Iterable[str]) -> list[tuple[str, str]]:
     """Pairs of arms: two that differ in one thing, the mask or the carrier; calls and what there was before them."""
     arms = [arm for arm in ARMS if arm.name in set(names)]
-    old = [arm for arm in arms if arm.name in _OLD_WAYS]
+    old = [arm for arm in arms if arm.form != "call"]
     calls = [arm for arm in arms if arm.form == "call"]
     alike = [(one.name, other.name) for one, other in combinations(calls, 2) if _differ_in_one(one, other)]
     return [

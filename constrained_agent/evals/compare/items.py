@@ -48,7 +48,7 @@ class Item:
     @property
     def name(self) -> str:
         """What is asked: the task's name or the call's id."""
-        return self.source.name if isinstance(self.source, Task) else self.source.id
+        return _name(self.source)
 
     @property
     def set(self) -> str:
@@ -72,7 +72,7 @@ class Group:
     @property
     def source_name(self) -> str:
         """What is asked."""
-        return self.items[0].name
+        return _name(self.source)
 
 
 def groups(
@@ -116,10 +116,14 @@ def shard(all_groups: Sequence[Group], number: int, of: int) -> list[Group]:
 def _items(
     source: Task | CallItem, arms: Sequence[Arm], samples: int, seed: int, *, agentic: bool
 ) -> Iterator[Item]:
-    name = source.name if isinstance(source, Task) else source.id
+    name = _name(source)
     for sample in range(samples):
         for arm in arms:
             yield Item(source, arm, sample, _seed(seed, name, sample), agentic)
+
+
+def _name(source: Task | CallItem) -> str:
+    return source.name if isinstance(source, Task) else source.id
 
 
 def _seed(seed: int, name: str, sample: int) -> int:

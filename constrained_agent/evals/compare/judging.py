@@ -13,17 +13,26 @@ from typing import TypeVar
 
 from constrained_agent.errors import ToolError, UserError
 from constrained_agent.evals.calls.items import CallItem
+from constrained_agent.evals.calls.judge import Verdict
 from constrained_agent.evals.calls.judge import judge as judge_calls
 from constrained_agent.evals.compare import arms as all_arms
 from constrained_agent.evals.compare import landing, saving
 from constrained_agent.evals.compare.arms import Arm
-from constrained_agent.evals.compare.outcomes import NOT_LANDED, PRINTED, SCHEMA, UNREADABLE, Judgement
+from constrained_agent.evals.compare.outcomes import (
+    NOT_FOUND,
+    NOT_LANDED,
+    PRINTED,
+    SCHEMA,
+    UNREADABLE,
+    Judgement,
+)
 from constrained_agent.evals.compare.reading import (
     Failure,
     first_failure,
     line_of_hunk,
     patches_of,
     place_of_line,
+    read_calls,
     sent,
 )
 from constrained_agent.evals.compare.records import Record, Written
@@ -34,8 +43,6 @@ from constrained_agent.patch import Patch
 from constrained_agent.tools.registry import APPLY_PATCH
 
 T = TypeVar("T")
-
-_MISPLACED = ("file_not_found", "context_not_found", "ambiguous")
 
 
 def judge(source: Task | CallItem, arm: Arm, markers: Markers, written: Written) -> tuple[Judgement, float]:
@@ -105,10 +112,18 @@ def _call(item: CallItem, arm: Arm, markers: Markers, written: Written) -> Judge
         judgement = _failed(failure, parses=read.parses)
     else:
         verdict = judge_calls(item, read.calls)
-        judgement = Judgement("passed" if verdict.right else "tests_failed", True, True, "", verdict.reason)
+        judgement = Judgement(_outcome(verdict), True, True, "", verdict.reason)
     if arm.level == "off":
         judgement = replace(judgement, server=saving.server_finds(written.text, markers))
+    if judgement.outcome in SCHEMA and judgement.parses and written.whole:
+        # The leaderboard asks for no schema, and some of its answers do not fit their own.
+        verdict = judge_calls(item, read_calls(item.tools, markers, written))
+        judgement = replace(judgement, saved=_outcome(verdict))
     return judgement
+
+
+def _outcome(verdict: Verdict) -> str:
+    return "passed" if verdict.right else "tests_failed"
 
 
 def _failed(failure: Failure, *, parses: bool) -> Judgement:
@@ -157,7 +172,7 @@ def check(record: Record) -> None:
         return
     if record.kind == "run":
         broken = failures & ({*UNREADABLE, *SCHEMA} - {*PRINTED})
-        misplaced = failures & {*_MISPLACED}
+        misplaced = failures & {*NOT_FOUND, "ambiguous"}
     else:
         broken = {judgement.outcome} if not judgement.parses or judgement.outcome in SCHEMA else set()
         misplaced = {judgement.outcome} & ({*NOT_LANDED} - {"no_change"})

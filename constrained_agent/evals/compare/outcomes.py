@@ -26,13 +26,10 @@ PRINTED = ("no_wrapper", "wrong_dialect")
 SCHEMA = ("schema_violated",)
 """A call that can be read, with arguments that its tool does not take."""
 
-NOT_LANDED = (
-    "file_not_found",
-    "context_not_found",
-    "ambiguous",
-    "no_change",
-    "other_patch_error",
-)
+NOT_FOUND = ("file_not_found", "context_not_found")
+"""It speaks of files or lines that are not there."""
+
+NOT_LANDED = (*NOT_FOUND, "ambiguous", "no_change", "other_patch_error")
 """A patch that can be read, and fits nothing or no one place."""
 
 NOTHING_SENT = ("no_call", "no_answer", "thinking_unclosed", "cut", "loop")
@@ -45,9 +42,6 @@ PASSED = ("passed",)
 
 OUTCOMES: tuple[str, ...] = (*PASSED, *WRONG, *NOT_LANDED, *SCHEMA, *UNREADABLE, *NOTHING_SENT)
 """All of them, the best first."""
-
-UNREADABLE_PATCH = ("bad_envelope", "bad_line", "bad_path", "empty_patch", "empty_update", "empty_hunk")
-"""Kinds of patch errors that are found before any file is looked at."""
 
 _PATCH_OUTCOME = {
     "file_not_found": "file_not_found",

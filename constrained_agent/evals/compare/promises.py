@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from constrained_agent.evals.compare.arms import ARMS
-from constrained_agent.evals.compare.outcomes import PRINTED, SCHEMA, UNREADABLE
+from constrained_agent.evals.compare.outcomes import NOT_FOUND, PRINTED, SCHEMA, UNREADABLE
 from constrained_agent.evals.compare.records import Record
 
 _OF_SYNTAX: Mapping[str, tuple[str, ...]] = {"unreadable": UNREADABLE, "schema violated": SCHEMA}
 _OF_PLACE: Mapping[str, tuple[str, ...]] = {
-    "file or lines not found": ("file_not_found", "context_not_found"),
+    "file or lines not found": NOT_FOUND,
     "ambiguous": ("ambiguous",),
 }
 

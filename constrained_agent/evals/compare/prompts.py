@@ -69,16 +69,17 @@ def make(runtime: Runtime, source: Task | CallItem, prompt: str) -> Prompt:
         described = system_parts(source.tools, "full", runtime.dialect.tool_block, parallel=True)
         about_calls = [part for part in described if part.name in ("tools", "call_form")]
         parts = [Part("instructions", _ASKS_FOR_CALLS), *about_calls]
-        return Prompt(_ids(runtime, parts, source.prompt), source.tools, None)
+        return Prompt(prompt_ids(runtime, parts, source.prompt), source.tools, None)
     shown, may_edit = _read(runtime, source)
     return Prompt(
-        _ids(runtime, _system(runtime, prompt), task_text(source.instruction, shown)),
+        prompt_ids(runtime, _system(runtime, prompt), task_text(source.instruction, shown)),
         (APPLY_PATCH,),
         may_edit,
     )
 
 
-def _ids(runtime: Runtime, system: Sequence[Part], user: str) -> tuple[int, ...]:
+def prompt_ids(runtime: Runtime, system: Sequence[Part], user: str) -> tuple[int, ...]:
+    """A system message, what the user says, and the head of an answer without thinking."""
     dialect = runtime.dialect
     return (*dialect.system(*joined(system)), *dialect.user(user), *dialect.open_answer(thinking=False))
 
@@ -95,12 +96,8 @@ def _system(runtime: Runtime, prompt: str) -> Sequence[Part]:
         runtime.card.prompt,
         dialect.tool_block,
         headers=False,
-        carrier=_carrier(prompt),
+        carrier=carriers.by_name(prompt),
     )
-
-
-def _carrier(prompt: str) -> carriers.Carrier:
-    return carriers.JSON if prompt == "json" else carriers.FREEFORM
 
 
 def _read(runtime: Runtime, task: Task) -> tuple[list[tuple[str, str]], Editable]:

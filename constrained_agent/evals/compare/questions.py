@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from constrained_agent.errors import UserError
 from constrained_agent.evals import tasks
 from constrained_agent.evals.calls import bfcl, own
 from constrained_agent.evals.compare.records import Record
-from constrained_agent.model.fetch import cache_directory
 
 Questions = Callable[[Iterable[Record]], Mapping[tuple[str, str], str]]
 """From records to what was asked, by kind and name; what is not to be had is left out."""
@@ -31,10 +29,5 @@ def at_hand(records: Iterable[Record]) -> Mapping[tuple[str, str], str]:
 
 
 def _leaderboard() -> dict[str, str]:
-    """The leaderboard's questions by id; none where it was never fetched."""
-    if not (cache_directory() / "bfcl").is_dir():
-        return {}
-    try:
-        return {item.id: item.prompt for item in bfcl.load()}
-    except UserError:  # files of another version, and no way to these
-        return {}
+    """The leaderboard's questions by id; none where they would have to be fetched."""
+    return {item.id: item.prompt for item in bfcl.load()} if bfcl.is_here() else {}

@@ -77,6 +77,12 @@ def sent(arm: Arm, tools: Sequence[ToolSpec], markers: Markers, written: Written
     return _calls(tools, markers, written)
 
 
+def read_calls(tools: Sequence[ToolSpec], markers: Markers, written: Written) -> list[ToolCall]:
+    """All calls of an answer that can be read, whether or not they fit their schema."""
+    items = AnswerReader(tools, markers).read_pieces(written.pieces, cut=not written.whole).items
+    return [item for item in items if isinstance(item, ToolCall)]
+
+
 def first_failure(failure: Failure | None, written: Written) -> Failure | None:
     """What went wrong first: that something cannot be read, or that the answer was ended before it was whole."""
     end = ended(written)

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from constrained_agent.errors import UserError
 from constrained_agent.evals.compare.outcomes import Judgement
-from constrained_agent.grammar.spans import Marker, Piece
+from constrained_agent.grammar.spans import Marker, Piece, as_text
 
 SCHEMA = 2
 """Version of both files. 1 had `kind` for `error_kind`, and failures of whole runs under other names."""
@@ -59,7 +59,7 @@ class Written:
     @property
     def text(self) -> str:
         """The answer as a person reads it."""
-        return "".join(piece if isinstance(piece, str) else piece.name for piece in self.pieces)
+        return as_text(self.pieces)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from constrained_agent.agent.events import Result, Run, Turn
+from constrained_agent.decode.steps import WHOLE
 from constrained_agent.errors import PatchError
 from constrained_agent.evals.compare.landing import Landed
 from constrained_agent.evals.compare.outcomes import OUTCOMES, SCHEMA, UNREADABLE, Judgement, of_patch_error
 from constrained_agent.patch import parse
 from constrained_agent.tools.registry import APPLY_PATCH
-
-_WHOLE = ("complete", "end_token")
 
 _OF_ANSWERS = ("thinking_unclosed", "no_answer")
 """Failures that only the end of a transcript tells of. What was sent and failed goes before them."""
@@ -123,7 +122,7 @@ def _answers(run: Run) -> Iterator[Turn]:
 def _of_turn(turn: Turn) -> Iterator[RunFailure]:
     if turn.stop_reason == "repetition":
         yield RunFailure("loop", "", f"answer {turn.number} was ended for repeating itself")
-    elif turn.stop_reason not in _WHOLE:
+    elif turn.stop_reason not in WHOLE:
         # Its calls are not run, whole or not.
         yield RunFailure("cut", "", f"answer {turn.number} was ended by a limit ({turn.stop_reason})")
     elif not turn.calls and all(kind == "no_wrapper" for _, kind in turn.faults):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from constrained_agent.decode.needs import Constraint, Drafts
     from constrained_agent.decode.sampling import Sampling
 
-_WHOLE = ("complete", "end_token")
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -82,7 +80,7 @@ def _written(runtime: Runtime, prompt: Prompt, made: Generation) -> Written:
     return Written(
         pieces=tuple(reader.pieces(made.tokens, tokenizer.decode, tokenizer.special)),
         stop_reason=made.stop_reason,
-        whole=made.stop_reason in _WHOLE,
+        whole=made.whole,
         forced=tuple(_stretches(runtime, made)),
         prompt_tokens=made.prompt_tokens,
         tokens=len(made.tokens),

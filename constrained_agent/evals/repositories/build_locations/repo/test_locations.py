@@ -15,7 +15,7 @@ class Locations(unittest.TestCase):
 
     def test_drives(self):
         self.assertEqual(locations(r"C:\work\main.c:12:5: error"), [Location(r"C:\work\main.c", 12, 5)])
-        self.assertEqual(locations("d:/work/main.c:12"), [Location("d:/work/main.c", 12, None)])
+        self.assertEqual(locations("d:/src/main.c:12"), [Location("d:/src/main.c", 12, None)])
         self.assertEqual(locations(r"C:\a/b\c.c:1"), [Location(r"C:\a/b\c.c", 1, None)])
 
     def test_several_with_colours(self):
