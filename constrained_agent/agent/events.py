@@ -160,7 +160,15 @@ class Run:
     @property
     def test_command(self) -> str | None:
         """The person's command that decided whether the task was done."""
-        command = self.start.settings.get("test_command")
+        return self._command("test_command")
+
+    @property
+    def stop_hook(self) -> str | None:
+        """The person's command that was asked, too, whether the run may stop."""
+        return self._command("stop_hook")
+
+    def _command(self, name: str) -> str | None:
+        command = self.start.settings.get(name)
         return command if isinstance(command, str) else None
 
     def call(self, result: Result) -> Call | None:

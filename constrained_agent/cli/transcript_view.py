@@ -101,7 +101,8 @@ def _show_event(out: Console, run: Run, event: Event, full: bool) -> None:
         case Result():
             _show_result(out, run, event, full)
         case Note():
-            out.print(Text(f"(to the model) {printable(event.text)}", style="yellow"))
+            said = "the person, meanwhile" if event.by == "person" else "to the model"
+            out.print(Text(f"({said}) {printable(event.text)}", style="yellow"))
         case Changed():
             paths = ", ".join(change.path for change in event.changes)
             out.print(Text(f"changed by other hands: {printable(paths)}", style="yellow"))
@@ -136,7 +137,8 @@ def _heading(run: Run, event: Result) -> str:
         when = ", after the end of the run" if run.end is not None and run.end.line < event.line else ""
         return f"undo: the patch of {event.data.get('undone', 'a call')} was taken back{when}"
     if event.command is not None:
-        return "the person's test command"
+        is_hook = event.command == run.stop_hook and event.command != run.test_command
+        return f"the person's {'stop hook' if is_hook else 'test command'}"
     faults = (kind for turn in run.turns for call_id, kind in turn.faults if call_id == event.call_id)
     if (kind := next(faults, None)) is not None:
         return f"a call that could not be read ({kind})"
@@ -182,6 +184,7 @@ def _about(run: Run) -> str:
         "model": start.fields.get("model"),
         "constraint": decoding.get("level") if isinstance(decoding, dict) else None,
         "test command": run.test_command,
+        "stop hook": run.stop_hook,
         "files": ", ".join(start.files),
     }
     return printable("; ".join(f"{name} {value}" for name, value in facts.items() if value))

@@ -23,12 +23,14 @@ ONE_TO_TWO = patch_call("*** Update File: f.txt\n@@\n-one\n+two\n")
 class Recorded:
     """A run on disk: `log` its transcript, `start` the repository before it, `root` after it."""
 
-    def __init__(self, tiny_runtime, folder, answers, **settings):
+    def __init__(self, tiny_runtime, folder, answers, *, inbox=None, **settings):
         self.root, self.start = folder / "repo", folder / "start"
         self.root.mkdir()
         (self.root / "f.txt").write_text("one\n" + "".join(f"line {n}\n" for n in range(40)))
         shutil.copytree(self.root, self.start)
         self.agent = ScriptedAgent(tiny_runtime, self.root, answers, **settings)
+        if inbox is not None:
+            self.agent.agent._inbox = inbox
         self.agent.run("Make one two.\x1b[2J")
         self.log = str(self.agent._log)
 
@@ -78,6 +80,21 @@ class TestShow:
             )
         ]
         assert places == sorted(places)
+
+    def test_who_asked_and_who_said_what(self, tiny_runtime, tmp_path):
+        class Said:
+            texts = iter([[], ["Mind the tabs."]])
+
+            def take(self):
+                return next(self.texts, [])
+
+        commands = {"test_command": "grep -q two f.txt", "stop_hook": "test -e f.txt"}
+        recorded = Recorded(tiny_runtime, tmp_path, [ONE_TO_TWO, "Done.", "Done."], inbox=Said(), **commands)
+        shown = invoke("show", recorded.log).output
+        assert "test command grep -q two f.txt; stop hook test -e f.txt" in shown
+        assert "→ the person's test command\ntests passed: grep -q two f.txt" in shown
+        assert "→ the person's stop hook\ncheck passed: test -e f.txt" in shown
+        assert "(the person, meanwhile) Mind the tabs." in shown
 
     def test_long_results_whole(self, recorded):
         assert "line 39" not in invoke("show", recorded.log).output
