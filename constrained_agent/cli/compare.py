@@ -53,7 +53,7 @@ class Flags:
     default="off,grammar,located",
     show_default=True,
     metavar="NAME,...",
-    help="Also off-json, grammar-json, located-json (patches as JSON strings), prompt-json, regex.",
+    help="Also off-json, grammar-json, located-json (patches as JSON strings), prompt-json, regex; or all.",
 )
 @click.option(
     "--tasks", default="all", show_default=True, metavar="all|none|NAME,...", help="Repositories to mend."
@@ -150,7 +150,10 @@ def _compare(flags: Flags) -> int:
             for record in running.run(runtime, prepared, settings, folder):
                 advance(record)
     except KeyboardInterrupt:
-        say(f"stopped; what is done is in {flags.out}, and --resume goes on with it")
+        say(
+            f"stopped; what is done is in {flags.out}: --resume goes on with it, and "
+            f"`compare --rejudge {flags.out} --out DIR` reports of it"
+        )
         return 130
     return show_report(folder, as_json=flags.as_json)
 

@@ -88,6 +88,9 @@ def test_what_a_reader_is_told(at):
         "cut or loop",
         "not recorded",
         "steps / solved",
+        "a call with the patch raw behind it; held to its syntax, and to lines of the real files",
+        "cut out of the answer by a regular expression and run (here on Linux",
+        "calls of tools; held to its syntax",
     ):
         assert told in text
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from constrained_agent.errors import UserError
 from constrained_agent.evals.calls.items import CallItem, ExpectedCall
 from constrained_agent.evals.compare import arms, judging, reading
 from constrained_agent.evals.compare.records import Written
@@ -156,3 +157,11 @@ def test_lines_of_hunks(path, hunk, line):
 )
 def test_places_of_lines(text, patch, line, at):
     assert reading.place_of_line(text, patch, line) == at
+
+
+def test_arms_by_name():
+    assert arms.parse(["all"]) == arms.ARMS
+    assert [arm.name for arm in arms.parse(["regex", "off"])] == ["off", "regex"]
+    for names in (["odd"], [], ["all", "off"]):
+        with pytest.raises(UserError, match="the arms are: off, grammar, located"):
+            arms.parse(names)

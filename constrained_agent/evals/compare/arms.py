@@ -62,12 +62,14 @@ FOR_CALLS = ("off", "grammar")
 
 
 def parse(names: Sequence[str]) -> tuple[Arm, ...]:
-    """Arms by name, in the order of `ARMS`.
+    """Arms by name, in the order of `ARMS`; `all` is each of them.
 
     Raises:
         UserError: there is no such arm, or none is named.
     """
     known = {arm.name: arm for arm in ARMS}
+    if list(names) == ["all"]:
+        return ARMS
     if unknown := [name for name in names if name not in known]:
         raise UserError(f"there is no arm {unknown[0]!r}; the arms are: {', '.join(known)}")
     if not names:

@@ -19,6 +19,11 @@ def machine(one: Mapping[str, Any]) -> str:
     return f"{one['date']}, {one['machine']}, {one['device']}; {versions}, Python {one['python']}{commit}."
 
 
+def systems(facts: Mapping[str, Any]) -> str:
+    """The operating systems of `machines`."""
+    return " and ".join(dict.fromkeys(one["machine"].split(",")[0] for one in machines(facts)))
+
+
 def asked(facts: Mapping[str, Any]) -> str:
     """What was asked for, in a line."""
     sampling = ", ".join(f"{name} {value}" for name, value in facts["sampling"].items())

@@ -61,12 +61,11 @@ def render(
 
 
 def _kind(kind: str, found: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    are_tokens = facts["markers"]["are_tokens"]
     return {
         "name": KINDS[kind],
         "primary": wording.primary(found),
         "plots": plots.drawn(found),
-        "sections": list(sections(kind, found, markers_are_tokens=are_tokens)),
+        "sections": list(sections(kind, found, facts)),
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from constrained_agent.evals.compare import wording
+from constrained_agent.evals.compare.facts import systems
 from constrained_agent.evals.compare.outcomes import OUTCOMES
 from constrained_agent.evals.compare.rates import RATES
 from constrained_agent.evals.compare.statistics import NO_PAIR_DIFFERS
@@ -42,16 +43,15 @@ class Listing:
     entries: Sequence[tuple[Name, str]]
 
 
-def sections(
-    kind: str, found: Mapping[str, Any], *, markers_are_tokens: bool = True
-) -> Iterator[Table | Listing]:
+def sections(kind: str, found: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[Table | Listing]:
     """Everything but the primary comparison and the plots.
 
     Args:
         found: of `figures.figures`, one of its kinds.
-        markers_are_tokens: how the model marks calls; if as text, mlx-lm's server does not apply.
+        facts: `run.json`.
     """
     arms = found["arms"]
+    yield Listing("The arms", [(Name(name), wording.arm(name, kind, systems(facts))) for name in arms])
     yield _rates(arms)
     if any(len(arm["sets"]) > 1 for arm in arms.values()):
         yield _rates_of_sets(arms)
@@ -61,7 +61,7 @@ def sections(
     yield Listing("Promises of the constraint, and how often each was broken", list(_promises(arms)))
     yield _costs(arms)
     yield _differences([one for one in found["differences"] if one["n"]])
-    yield Listing("Other readers", list(_readings(kind, arms, markers_are_tokens)))
+    yield Listing("Other readers", list(_readings(kind, arms, facts["markers"]["are_tokens"])))
 
 
 def _rates(arms: Mapping[str, Any]) -> Table:

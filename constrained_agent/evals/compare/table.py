@@ -22,7 +22,7 @@ def document(facts: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
     parts = ["# Before and after", *_about(facts)]
     for kind, found in figures["kinds"].items():
         parts += [f"## {KINDS[kind]}", f"**{wording.primary(found)}** {wording.UNCORRECTED}"]
-        for one in sections(kind, found, markers_are_tokens=facts["markers"]["are_tokens"]):
+        for one in sections(kind, found, facts):
             if isinstance(one, Table):
                 parts += [f"### {one.title}", _table(one), one.note] if one.rows else []
             elif one.entries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from constrained_agent.evals.compare.arms import parse
 from constrained_agent.evals.compare.rates import RATES
 
 ESTIMATES = (
@@ -35,6 +36,36 @@ NO_SERVER = (
 )
 
 _MAX_SHOWN_P = 0.001
+
+
+_HELD = {
+    "off": "nothing holds the model to it",
+    "grammar": "held to its syntax",
+    "located": "held to its syntax, and to lines of the real files that fit in one place",
+}
+
+
+def arm(name: str, kind: str, systems: str) -> str:
+    """What an arm asks for, and what holds the model to it.
+
+    Args:
+        systems: on which shell blocks were run.
+    """
+    [one] = parse([name])
+    asked = (
+        "a call with the patch raw behind it"
+        if one.carrier == "freeform"
+        else "a call with the patch as a string"
+    )
+    if kind == "call":
+        asked = "calls of tools"
+    elif kind == "run":
+        asked = f"calls of tools, turn by turn; of patches {asked}"
+    elif one.form == "prompt-json":
+        asked = "one JSON object with the patch as a string, described in words"
+    elif one.form == "regex":
+        asked = f"a shell block, which is cut out of the answer by a regular expression and run (here on {systems})"
+    return f"{asked}; {_HELD[one.level]}"
 
 
 def outcome(name: str, kind: str) -> str:
