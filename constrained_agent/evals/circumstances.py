@@ -19,6 +19,9 @@ ENGINE = ("constrained-agent", "mlx", "mlx-metal", "mlx-cpu", "mlx-cuda-13", "ml
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 
+_PROGRAM = ("constrained_agent", "grammars", "models", "scripts", "pyproject.toml")
+"""What figures come from; that results or notes lie beside it changes none."""
+
 
 def circumstances(command: str, packages: Iterable[str]) -> dict[str, Any]:
     """Command, date, commit, versions, machine and its load at this moment.
@@ -28,8 +31,8 @@ def circumstances(command: str, packages: Iterable[str]) -> dict[str, Any]:
         packages: distributions whose versions matter; those that are not installed are left out.
 
     Returns:
-        Values for JSON. `commit` and `dirty` are None outside of a checkout. `load` is the mean number of running
-        processes in the last minute, `peak_mb` the most memory that this process ever held.
+        Values for JSON. `commit` and `dirty` (the program was changed since) are None outside of a checkout. `load` is
+        the mean number of running processes in the last minute, `peak_mb` the most memory that this process ever held.
     """
     # Kilobytes on Linux, bytes on macOS.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
@@ -83,7 +86,8 @@ def _commit() -> dict[str, Any]:
     if not (_ROOT / ".git").exists():
         # Installed: a repository further up would be somebody else's.
         return {"commit": None, "dirty": None}
-    return {"commit": _git("rev-parse", "--short", "HEAD"), "dirty": bool(_git("status", "--porcelain"))}
+    changes = _git("status", "--porcelain", "--", *_PROGRAM)
+    return {"commit": _git("rev-parse", "--short", "HEAD"), "dirty": bool(changes)}
 
 
 def _git(*args: str) -> str:

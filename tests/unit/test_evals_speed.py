@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -229,3 +230,17 @@ def test_circumstances():
     assert facts["command"] == "a command"
     assert {"date", "commit", "dirty", "python", "machine", "load", "peak_mb"} <= facts.keys()
     assert facts["peak_mb"] > 10
+
+
+def test_results_beside_the_program_are_no_changes_of_it(tmp_path, monkeypatch):
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "first", "--no-gpg-sign"]):
+        (tmp_path / "constrained_agent").mkdir(exist_ok=True)
+        (tmp_path / "constrained_agent" / "loop.py").write_text("one\n")
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True)
+    monkeypatch.setattr("constrained_agent.evals.circumstances._ROOT", tmp_path)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "run.json").write_text("{}")
+    assert circumstances("", [])["dirty"] is False
+    (tmp_path / "constrained_agent" / "new.py").write_text("two\n")
+    assert circumstances("", [])["dirty"] is True
