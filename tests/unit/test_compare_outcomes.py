@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import resource
+import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -125,6 +126,12 @@ def check(record, outcome, case):
         assert judgement.at == len(record.written.text)
     elif case.at is not None:
         assert record.written.text[judgement.at :].startswith(case.at)
+
+
+def test_messages_of_tests_do_not_name_the_copy_in_which_they_ran(tiny_runtime, tmp_path):
+    judgement = judged(tiny_runtime, tmp_path, PATCHES["tests_failed"].text).judgement
+    assert 'File "./test_dateparse.py"' in judgement.message
+    assert tempfile.gettempdir() not in judgement.message
 
 
 def test_every_outcome_has_its_test():
