@@ -42,6 +42,7 @@ FACTS = {
         "python": "3.11.7",
         "machine": "Linux <i>",
         "device": "CPU, 100 GFLOP/s",
+        "load": 0.5,
     },
 }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from constrained_agent.cli.compare_results import rejudge, say, show_report, warn_of_programs
 
@@ -95,8 +96,17 @@ def command(ctx: click.Context, /, **given: Any) -> int:
         return 0
     flags = Flags(**given)
     if flags.rejudge is not None:
+        _only_rejudged(ctx)
         return rejudge(flags.rejudge, flags.out, as_json=flags.as_json)
     return _compare(flags)
+
+
+def _only_rejudged(ctx: click.Context) -> None:
+    """What a comparison was made with is on record: nothing of it can be chosen again."""
+    given = (name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE)
+    if others := sorted(set(given) - {"rejudge", "out", "as_json"}):
+        flag = f"--{others[0].replace('_', '-')}"
+        raise click.UsageError(f"{flag} says nothing to --rejudge: the records are judged as they were made")
 
 
 @command.command(help="Join the folders of one comparison that was run in parts.")
@@ -130,7 +140,7 @@ def _compare(flags: Flags) -> int:
 
     runtime = load_runtime(flags.model)  # before the imports below: they bring mlx
     from constrained_agent.cli import compare_view
-    from constrained_agent.evals.compare import canary, items, running
+    from constrained_agent.evals.compare import canary, items, lengths, running
 
     settings = _settings(flags, runtime)
     prepared = running.prepare(runtime, groups, settings)
@@ -144,6 +154,8 @@ def _compare(flags: Flags) -> int:
     _begin(folder, facts)
     step_s = canary.sing(runtime)
     done = folder.load()
+    if long := lengths.too_long(runtime, groups, settings.max_tokens):
+        say(compare_view.too_long(long, settings.max_tokens))
     say(compare_view.estimate(prepared, done, step_s, settings.max_tokens))
     try:
         with compare_view.bar(n_items, len(done)) as advance:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _PROMPT_SPEEDUP = 8
 """Ids of a prompt that run in about the time of one step."""
 
+_MAX_NAMES = 8
+
 _JUDGE_S = 0.5  # of a patch: its tests
 
 
@@ -42,6 +44,15 @@ def estimate(prepared: Sequence[Prepared], done: Collection[str], step_s: float,
     seconds = n_answers * (max_tokens * step_s + _JUDGE_S) + n_prompt * step_s / _PROMPT_SPEEDUP
     passes = f"a pass takes {step_s * 1000:.0f} ms"
     return f"{n_items} answers to write, {n_prompt:,} prompt tokens; at most about {_duration(seconds)} ({passes})"
+
+
+def too_long(names: Sequence[str], max_tokens: int) -> str:
+    """That no answer can be right, of items whose reference alone is longer than an answer may be."""
+    shown = ", ".join(names[:_MAX_NAMES])
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return (
+        f"in {max_tokens} tokens no reference answer fits of {len(names)} items: {shown}{more} (--max-tokens)"
+    )
 
 
 def _duration(seconds: float) -> str:

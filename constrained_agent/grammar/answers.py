@@ -44,6 +44,7 @@ class Answer:
         text: free text around the calls, stripped.
         items: what it called, in order: calls, and faults in the place of those that could not be read. Each has an
             id, but for one that was only printed (`no_wrapper`), which stands alone: it is no call.
+        starts: where each item begins: characters of the answer, markers counted as their names.
         beside: a call or patch that was printed beside real ones, and not sent.
         open: it ends inside a call.
     """
@@ -52,6 +53,7 @@ class Answer:
     thinking_closed: bool
     text: str
     items: tuple[ToolCall | Fault, ...]
+    starts: tuple[int, ...] = ()
     beside: Fault | None = None
     open: bool = False
 
@@ -121,18 +123,23 @@ class AnswerReader:
     def _answer(self, pieces: Sequence[Piece], cut: bool) -> Answer:
         found = sections(pieces, self._markers, cut=cut)
         items: list[ToolCall | Fault] = []
+        starts: list[int] = []
         for span in found.spans:
             if span.is_call and (span.closed or span.text.strip() or cut or not items):
                 self._n_calls += 1
                 read = self._read_call(span, cut)
                 items.append(replace(read, call_id=self._id) if isinstance(read, Fault) else read)
-        text = "".join(span.text for span in found.spans if not span.is_call).strip()
+                starts.append(span.start + len(span.text) - len(span.text.lstrip()))
+        free = [span for span in found.spans if not span.is_call]
+        text = "".join(span.text for span in free).strip()
         printed = self.printed(text, _sent(found.spans, items))
         beside = printed if items and not cut else None
         if printed and not items:
-            items.append(self._answerable(printed))
+            starts.append(_place(free, printed.at or 0))
+            items.append(replace(self._answerable(printed), at=starts[-1]))
         is_open = bool(found.spans) and found.spans[-1].is_call and not found.spans[-1].closed
-        return Answer(found.thinking.strip(), found.closed, text, tuple(items), beside, is_open)
+        thinking = found.thinking.strip()
+        return Answer(thinking, found.closed, text, tuple(items), tuple(starts), beside, is_open)
 
     def _answerable(self, printed: Fault) -> Fault:
         """With an id, if it counts as a call: another dialect's markers are an attempt at one."""
@@ -229,24 +236,27 @@ class AnswerReader:
         Args:
             text: the answer's free text.
             sent: calls and patches that were sent as well: to quote them is no fault.
+
+        Returns:
+            A fault whose place is one of the text, if nothing was sent.
         """
         for one in sent:
             text = text.replace(one, "")
         m = self._markers
         names = "|".join(map(re.escape, self._tools))
-        if names and re.search(_PRINTED.format(names=names), text, re.MULTILINE):
-            return Fault("no_wrapper", f"a call must stand between {m.call_open} and {m.call_close}")
-        if names and re.search(_PRINTED_XML.format(names=names), text, re.MULTILINE):
-            return Fault(
-                "wrong_dialect", f"a call is JSON {_FORM} between {m.call_open} and {m.call_close}, not XML"
-            )
+        if names and (found := re.search(_PRINTED.format(names=names), text, re.MULTILINE)):
+            reason = f"a call must stand between {m.call_open} and {m.call_close}"
+            return Fault("no_wrapper", reason, at=found.start())
+        if names and (found := re.search(_PRINTED_XML.format(names=names), text, re.MULTILINE)):
+            reason = f"a call is JSON {_FORM} between {m.call_open} and {m.call_close}, not XML"
+            return Fault("wrong_dialect", reason, at=found.start())
         raw = next((tool for tool in self._tools.values() if tool.freeform), None)
-        if raw and re.search(r"^[ \t]*\*\*\* Begin Patch[ \t\r]*$", text, re.MULTILINE):
-            return Fault(
-                "no_wrapper",
+        if raw and (found := re.search(_PRINTED_PATCH, text, re.MULTILINE)):
+            reason = (
                 f"a patch that is only printed changes nothing: send it as a call of {raw.name}, between "
-                f'{m.call_open} and {m.call_close}, after a line {{"name": "{raw.name}"}}',
+                f'{m.call_open} and {m.call_close}, after a line {{"name": "{raw.name}"}}'
             )
+            return Fault("no_wrapper", reason, at=found.start())
         return None
 
     def _call(self, name: str, arguments: dict[str, Any]) -> ToolCall:
@@ -265,6 +275,18 @@ _PRINTED = (
     r'(?:"name"\s*:\s*"(?:{names})"|"(?:arguments|parameters)"\s*:[^\n]*"name"\s*:\s*"(?:{names})")'
 )
 _PRINTED_XML = r'^[ \t]*<(?:function\s*=\s*"?|(?:function|invoke|tool_call)\s+name\s*=\s*"?)(?:{names})\b'
+_PRINTED_PATCH = r"^[ \t]*\*\*\* Begin Patch[ \t\r]*$"
+
+
+def _place(spans: Sequence[Span], at: int) -> int:
+    """From a character of the joined text of spans, stripped, to one of the answer."""
+    joined = "".join(span.text for span in spans)
+    at += len(joined) - len(joined.lstrip())
+    for span in spans:
+        if at < len(span.text):
+            return span.start + at
+        at -= len(span.text)
+    return 0
 
 
 def _sent(spans: Iterable[Span], items: Iterable[ToolCall | Fault]) -> list[str]:

@@ -200,6 +200,10 @@ def test_another_commit_is_told_and_taken_down(tiny_qwen3_dir, in_parts, tmp_pat
     [
         (["--arms", "off,odd"], "there is no arm 'odd'; the arms are: off, grammar, located"),
         (["--arms", ""], "no arm is named"),
+        (["--tasks", ""], "no task is named; 'none' leaves them all out"),
+        (["--tasks", "all,dateparse"], "'all' stands for itself"),
+        (["--tasks", "dateparse,none"], "'none' stands for itself"),
+        (["--rejudge", ".", "--samples", "2"], "--samples says nothing to --rejudge"),
         (["--tasks", "dateparse,odd"], "there is no task 'odd'"),
         (["--tasks", "none", "--no-own-calls"], "there is nothing to compare"),
         (["--tasks", "none", "--arms", "regex"], "there is nothing to compare"),
@@ -217,7 +221,18 @@ def test_another_commit_is_told_and_taken_down(tiny_qwen3_dir, in_parts, tmp_pat
 )
 def test_wrong_calls_are_told_before_a_model_is_loaded(flags, message, tmp_path, capsys):
     out = str(tmp_path / "out")
-    assert run(["compare", "--model", "/no/model", "--calls", "0", "--out", out, *flags]) == 2
+    assert (
+        run(
+            [
+                "compare",
+                *["--model", "/no/model", "--calls", "0"] * ("--rejudge" not in flags),
+                "--out",
+                out,
+                *flags,
+            ]
+        )
+        == 2
+    )
     err = capsys.readouterr().err
     assert message in " ".join(err.split())
     assert "/no/model" not in err

@@ -25,6 +25,7 @@ from tests.compared import (
     scripted,
     wrapped,
 )
+from tests.kept import FACTS
 
 WORDS = ["Day and month are swapped in line 32."] * MAX_TURNS
 """A model that only talks, until it is given up."""
@@ -386,7 +387,7 @@ def test_the_transcript_that_comes_along_is_that_of_the_record(tiny_runtime, tmp
     parts = [Folder(tmp_path / name) for name in ("1", "2")]
     for part in parts:
         ran(tiny_runtime, part.path, [raw(FIX), "Done."])
-        part.begin({"n_all_items": 1, "circumstances": {"versions": {}, "commit": None}})
+        part.begin(FACTS)
     merging.merge(parts, into := Folder(tmp_path / "all"))
     assert judged_again(into.path).changes == []
     assert TASK.name in into.transcript("run/dateparse/off/0").name

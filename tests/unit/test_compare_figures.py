@@ -102,6 +102,14 @@ def test_what_nobody_runs_does_not_parse(outcome):
     assert RATES["stopped"].of(one)
 
 
+def test_what_went_wrong_before_a_limit_came_was_ended_early_all_the_same():
+    """The outcome is the first thing that went wrong; that nothing ended by itself is true nevertheless."""
+    one = record(outcome="schema_violated", parses=True)
+    one = replace(one, written=replace(one.written, whole=False))
+    assert RATES["stopped"].of(one)
+    assert not RATES["parses"].of(one)
+
+
 def test_calls_are_told_by_set():
     records = [
         record("a", "off", kind="call", outcome="passed", of_set="own"),

@@ -50,16 +50,18 @@ class Case:
 PATCHES = {
     "no_call": Case("Day and month are swapped in line 32."),
     "no_answer": Case(""),
-    "no_wrapper": Case(f"Here is the fix:\n{FIX}"),
+    "no_wrapper": Case(f"Here is the fix:\n{FIX}", at="*** Begin Patch"),
     "wrapper_unclosed": Case(f'<tool_call>\n{{"name": "apply_patch"}}\n{FIX}\n', at=""),
     "wrong_dialect": Case(
         wrapped(f"<function=apply_patch>\n<parameter=patch>\n{FIX}\n</parameter>\n</function>"),
         at="<function=apply_patch>",
     ),
-    "wrong_shape": Case(wrapped({"tool": "apply_patch", "patch": FIX})),
+    "wrong_shape": Case(wrapped({"tool": "apply_patch", "patch": FIX}), at='{"tool"'),
     "json_invalid": Case(wrapped(r'{"name": "apply_patch", "arguments": {"patch": "\d"}}'), at=r"\d"),
-    "unknown_tool": Case(call("edit_file", path="dateparse.py")),
-    "schema_violated": Case(call("apply_patch", patch=FIX, path="dateparse.py"), parses=True),
+    "unknown_tool": Case(call("edit_file", path="dateparse.py"), at='{"name": "edit_file"'),
+    "schema_violated": Case(
+        call("apply_patch", patch=FIX, path="dateparse.py"), parses=True, at='{"name": "apply_patch"'
+    ),
     "patch_unparsable": Case(raw(FIX.removesuffix("*** End Patch")), "bad_envelope"),
     "file_not_found": Case(
         raw(patch("@@\n-a\n+b\n", "dates.py")), "file_not_found", True, "*** Update File: dates.py"
@@ -94,17 +96,22 @@ PATCHES = {
 CALLS = {
     "no_call": Case("I cannot move files."),
     "no_answer": Case("\n"),
-    "no_wrapper": Case('{"name": "move_file", "arguments": {"source": "a", "target": "b"}}'),
+    "no_wrapper": Case(
+        '\n\nSo:\n{"name": "move_file", "arguments": {"source": "a", "target": "b"}}',
+        at='{"name": "move_file"',
+    ),
     "wrapper_unclosed": Case(RIGHT_CALL.removesuffix("</tool_call>"), at=""),
     "wrong_dialect": Case(wrapped('move_file(source="a", target="b")'), at="move_file("),
-    "wrong_shape": Case(wrapped([{"name": "move_file", "arguments": {"source": "a", "target": "b"}}])),
+    "wrong_shape": Case(
+        wrapped([{"name": "move_file", "arguments": {"source": "a", "target": "b"}}]), at='[{"name"'
+    ),
     "json_invalid": Case(RIGHT_CALL.replace("\\\\", "\\"), at="\\Users"),
-    "unknown_tool": Case(call("rename", source="a", target="b")),
-    "schema_violated": Case(call("move_file", source="a"), parses=True),
+    "unknown_tool": Case(call("rename", source="a", target="b"), at='{"name": "rename"'),
+    "schema_violated": Case(call("move_file", source="a"), parses=True, at='{"name": "move_file"'),
     "cut": Case(RIGHT_CALL, max_tokens=20, at=""),
     "loop": Case("Moving the file. " * 60, at=""),
     "thinking_unclosed": Case(f"<think>\n{RIGHT_CALL}", at=""),
-    "tests_failed": Case(call("move_file", source="C:\\Users", target="D:\\"), parses=True),
+    "tests_failed": Case(call("move_file", source="C:\\Users", target="D:\\"), "wrong_value", parses=True),
     "passed": Case(RIGHT_CALL, parses=True),
 }
 
@@ -126,6 +133,19 @@ def check(record, outcome, case):
         assert judgement.at == len(record.written.text)
     elif case.at is not None:
         assert record.written.text[judgement.at :].startswith(case.at)
+
+
+@pytest.mark.parametrize("arm", ["off", "grammar"])
+def test_what_a_limit_ended_is_read_leniently_in_every_arm(tiny_runtime, tmp_path, arm):
+    """Closed by the grammar or not: the patch that was whole before the limit came is there for a reader."""
+    text = (
+        f"{raw(FIX)}\n{BABBLE}"
+        if arm == "off"
+        else raw(FIX.replace("*** End Patch", ADDITION * 9 + "*** End Patch"))
+    )
+    record = judged(tiny_runtime, tmp_path, text, arm, max_tokens=140)
+    assert (record.written.whole, record.judgement.lands) == (False, False)
+    assert record.judgement.saved is not None
 
 
 def test_messages_of_tests_do_not_name_the_copy_in_which_they_ran(tiny_runtime, tmp_path):
@@ -212,12 +232,12 @@ BABBLE = "I am done with this now. " * 40
         (f"{raw(FIX)}\n{BROKEN_CALL}", 300, "json_invalid", False, r"\d"),
         (f"{UNPARSABLE}\n{BROKEN_CALL}", 300, "patch_unparsable", False, "import re"),
         (f"{MISSING}\n{BROKEN_CALL}", 300, "json_invalid", False, r"\d"),
-        (f"{call('apply_patch', patch=7)}\n{BROKEN_CALL}", 300, "schema_violated", False, None),
+        (f"{call('apply_patch', patch=7)}\n{BROKEN_CALL}", 300, "schema_violated", False, '{"name"'),
         (f"{call('apply_patch', patch=7)}\n{MISSING}", 300, "schema_violated", True, None),
         (f"{BROKEN_CALL}\n{BABBLE}", 60, "json_invalid", False, r"\d"),
         (f"{BROKEN_CALL}\n{BABBLE}", 300, "json_invalid", False, r"\d"),
         (f"{UNPARSABLE}\n{BABBLE}", 60, "patch_unparsable", False, "import re"),
-        (f"{FIX}\n{BABBLE}", 300, "no_wrapper", False, None),
+        (f"{FIX}\n{BABBLE}", 300, "no_wrapper", False, "*** Begin Patch"),
         (f"{raw(FIX)}\n{BABBLE}", 130, "cut", True, ""),
         (f"{raw(FIX)}\n{BABBLE}", 300, "loop", True, ""),
         (f"{raw(FIX)}\n{raw(FIX)}", 160, "cut", False, ""),
@@ -593,6 +613,7 @@ def nested(task):
         ("off", raw(FIX.replace("*** Update File:", "*** Update File:  ")), "patch_unparsable", "passed"),
         ("off", f"{BROKEN_CALL}{MISSING}", "json_invalid", "context_not_found"),
         ("off", "Nothing.", "no_call", None),
+        ("grammar", MISSING, "context_not_found", "context_not_found"),
         ("off", raw(FIX), "passed", None),
         (
             "off-json",
@@ -644,12 +665,18 @@ SEAT = CallItem(
         (call("book", **{"class": "first"}), "passed", None),
         (call("book", **{"class": "1st"}), "schema_violated", "passed"),
         (call("book", **{"class": "second"}), "schema_violated", "tests_failed"),
-        (call("book", **{"class": "1st"}) * 2, "schema_violated", "tests_failed"),
+        (call("book", **{"class": "1st"}) * 2, "schema_violated", "passed"),
+        (call("book", **{"class": "first"}) * 2, "tests_failed", "passed"),
+        (
+            call("book", **{"class": "1st"}) + call("book", **{"class": "first"}),
+            "schema_violated",
+            "tests_failed",
+        ),
         (call("book", **{"class": "1st"}) + "\n<tool_call>\n{", "schema_violated", None),
         (call("book", **{"class": "1st"}).replace("}}", "}"), "json_invalid", None),
     ],
 )
-def test_a_call_that_is_right_but_for_its_schema(tiny_runtime, tmp_path, text, outcome, saved):
+def test_a_call_that_is_right_but_for_its_schema_or_repeats(tiny_runtime, tmp_path, text, outcome, saved):
     judgement = judged(tiny_runtime, tmp_path, text, call_item=SEAT).judgement
     assert (judgement.outcome, judgement.saved) == (outcome, saved), judgement
 

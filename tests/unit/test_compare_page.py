@@ -46,7 +46,15 @@ def test_reports_of_weird_records(tmp_path, name):
 CALLS = [
     record("a", "off", kind="call", outcome="schema_violated", saved="passed", message="1 is no string"),
     record("own_windows_path", "off", kind="call", outcome="tests_failed", of_set="own"),
-    record("a", "grammar", kind="call", outcome="tests_failed", of_set="multiple", message="expected 2"),
+    record(
+        "a",
+        "grammar",
+        kind="call",
+        outcome="tests_failed",
+        error_kind="wrong_value",
+        of_set="multiple",
+        message="expected 2",
+    ),
     record("own_windows_path", "grammar", kind="call", outcome="passed", of_set="own"),
 ]
 
@@ -81,11 +89,14 @@ def test_what_a_reader_is_told(at):
         "those p values are not corrected",
         "unreadable 0 of 2, schema violated 0 of 2, file or lines not found 0 of 2, ambiguous 0 of 2",
         "failed answers, read as leniently as can be (every patch in the text): passed 1",
-        "failed answers, read as leniently as can be (by the leaderboard's check alone, without the schema): passed 1",
+        "failed answers, read as leniently as can be (equal calls once, by the leaderboard's check alone, without the "
+        "schema): passed 1",
+        "wrong call: wrong_value 1",
+        "load 0.5 at the start",
         "patch_unparsable: bad_line 1",
         "located - regex",
         "wrong call",
-        "cut or loop",
+        "ended early",
         "not recorded",
         "steps / solved",
         "a call with the patch raw behind it; held to its syntax, and to lines of the real files",
@@ -119,6 +130,9 @@ def test_the_server_is_told_of_where_it_applies():
     for text in shown_of(CALLS, as_text):
         assert "not applicable" in text
         assert "marked calls" not in text
+    for text in shown_of([record("a", "off-json"), record("a", "grammar")], as_text):
+        assert text.count("not applicable") == 1
+    assert "not applicable" not in shown_of([record("a", "grammar", kind="call")], as_text)[0]
 
 
 def test_questions_and_what_was_wrong_stand_with_the_items():

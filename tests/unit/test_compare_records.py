@@ -22,7 +22,7 @@ from constrained_agent.evals.compare import (
     table,
 )
 from constrained_agent.evals.compare.figures import figures
-from constrained_agent.evals.compare.records import Folder, same
+from constrained_agent.evals.compare.records import RUN, Folder, same
 from constrained_agent.grammar.spans import Marker
 from constrained_agent.model import cards
 from tests.compared import CALL, FIX, RIGHT_CALL, TOKENS, compared, made_of, patch, raw, scripted
@@ -138,6 +138,15 @@ def test_folders_that_are_none(tmp_path):
         Folder(tmp_path / "file").begin(FACTS)
     with pytest.raises(UserError, match="make room, then --resume goes on"):
         Folder(tmp_path / "file").add(record())
+
+
+def test_a_damaged_description_is_told(tmp_path):
+    folder = folder_of(tmp_path / "out", [record()])
+    facts = json.loads((folder.path / RUN).read_text(encoding="utf-8"))
+    del facts["markers"]
+    (folder.path / RUN).write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(UserError, match=r"run\.json is damaged: it lacks markers"):
+        Folder(folder.path).facts()
 
 
 def test_same_is_the_same_but_for_what_it_took():

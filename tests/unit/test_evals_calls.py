@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from constrained_agent.errors import MatcherError, UserError
 from constrained_agent.evals.calls import bfcl, own, values
 from constrained_agent.evals.calls.items import CallItem, ExpectedCall, expected_calls
 from constrained_agent.evals.calls.judge import judge
+from constrained_agent.evals.calls.reference import reference
 from constrained_agent.grammar.matcher import Matcher, byte_tokenizer
 from constrained_agent.grammar.toolcalls import Markers, compile_turn, parameter_grammars, turn_grammar
 from constrained_agent.messages import ToolCall, ToolSpec
@@ -42,32 +42,6 @@ def tool_of(item: CallItem, call: ToolCall) -> ToolSpec:
 
 def calls(*named: tuple[str, dict[str, Any]]) -> list[ToolCall]:
     return [ToolCall(str(i), name, arguments) for i, (name, arguments) in enumerate(named)]
-
-
-def reference(item: CallItem) -> list[ToolCall]:
-    """The first answer that is right and that the schemas admit."""
-    schemas = {tool.name: tool.parameters for tool in item.tools}
-    return calls(*((call.name, _arguments(item, call, schemas[call.name])) for call in item.expected))
-
-
-def _arguments(item: CallItem, call: ExpectedCall, schema: Any) -> dict[str, Any]:
-    found = {}
-    for name, inner in schema["properties"].items():
-        for right in call.arguments.get(name, ()):
-            value = right if item.exact else _chosen(right)
-            whole = {**inner, "$defs": schema.get("$defs", {})}
-            may_be_left_out = right == values.LEFT_OUT and name not in schema.get("required", ())
-            if not may_be_left_out and Draft202012Validator(whole).is_valid(value):
-                found[name] = value
-                break
-    return found
-
-
-def _chosen(right: Any) -> Any:
-    """The first right value of each key, as objects of the leaderboard are written."""
-    if isinstance(right, dict):
-        return {key: inner[0] for key, inner in right.items()}
-    return [_chosen(element) for element in right] if isinstance(right, list) else right
 
 
 def is_admitted(matcher: Matcher, answer: list[ToolCall]) -> bool:
@@ -386,22 +360,26 @@ def test_calls_may_come_in_any_order(answer: tuple[tuple[str, dict[str, Any]], .
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    ("answer", "kind", "reason"),
     [
-        ((), "0 calls, expected 2 calls"),
-        ((BERN,), "1 call, expected 2 calls"),
-        ((BERN, WAIT, WAIT), "3 calls, expected 2 calls"),
-        ((BERN, BERN), "calls book, expected wait"),
-        ((("Book", BERN[1]), WAIT), "calls Book, expected book"),
-        ((("book", {"seats": 2}), WAIT), "book: to is missing"),
-        ((WAIT, ("book", {"to": "Bern"})), "book: seats is left out"),
-        ((("book", {**BERN[1], "from": "Chur"}), WAIT), "book: from is not expected"),
-        ((("book", {"to": "Bern", "seats": 4}), WAIT), "book: seats is 4, expected 2 or 3"),
+        ((), "too_few_calls", "0 calls, expected 2 calls"),
+        ((BERN,), "too_few_calls", "1 call, expected 2 calls"),
+        ((BERN, WAIT, WAIT), "repeated_call", "3 calls, expected 2 calls"),
+        ((BERN, ("book", {"to": "Chur"}), WAIT), "too_many_calls", "3 calls, expected 2 calls"),
+        ((BERN, BERN, BERN), "too_many_calls", "3 calls, expected 2 calls"),
+        ((BERN, BERN), "wrong_tool", "calls book, expected wait"),
+        ((("Book", BERN[1]), WAIT), "wrong_tool", "calls Book, expected book"),
+        ((("book", {"seats": 2}), WAIT), "missing_argument", "book: to is missing"),
+        ((WAIT, ("book", {"to": "Bern"})), "missing_argument", "book: seats is left out"),
+        ((("book", {**BERN[1], "from": "Chur"}), WAIT), "extra_argument", "book: from is not expected"),
+        ((("book", {"to": "Bern", "seats": 4}), WAIT), "wrong_value", "book: seats is 4, expected 2 or 3"),
     ],
 )
-def test_wrong_calls_are_told_apart(answer: tuple[tuple[str, dict[str, Any]], ...], reason: str) -> None:
+def test_wrong_calls_are_told_apart(
+    answer: tuple[tuple[str, dict[str, Any]], ...], kind: str, reason: str
+) -> None:
     verdict = judge(TRAINS, calls(*answer))
-    assert (verdict.right, verdict.reason) == (False, reason)
+    assert (verdict.right, verdict.kind, verdict.reason) == (False, kind, reason)
 
 
 def test_a_right_answer_may_be_one_that_its_schema_refuses() -> None:

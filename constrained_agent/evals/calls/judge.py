@@ -18,13 +18,23 @@ class Verdict:
     """What is to be said of an answer.
 
     Attributes:
-        right: the calls are those that were expected. Says nothing of schemas: the leaderboard takes some values
-            that its own schemas refuse (`gluten free` where the enumeration has `Gluten Free`).
-        reason: why not; empty if right.
+        kind: what is wrong, in one word: `repeated_call` (without those that are there twice it is the number that was
+            expected), `too_many_calls`, `too_few_calls`, `wrong_tool`, `missing_argument`, `extra_argument`,
+            `wrong_value`. Empty: the calls are those that were expected. Says nothing of schemas: the leaderboard takes
+            some values that its own schemas refuse (`gluten free` where the enumeration has `Gluten Free`).
+        reason: the same in a sentence; empty if nothing is wrong.
     """
 
-    right: bool
-    reason: str
+    kind: str = ""
+    reason: str = ""
+
+    @property
+    def right(self) -> bool:
+        """Nothing is wrong."""
+        return not self.kind
+
+
+_RIGHT = Verdict()
 
 
 def judge(item: CallItem, calls: Sequence[ToolCall]) -> Verdict:
@@ -39,44 +49,53 @@ def judge(item: CallItem, calls: Sequence[ToolCall]) -> Verdict:
         item: the question.
         calls: all calls of the answer, in order; those that could not be read are not among them.
     """
-    reason = _mismatch(item, calls)
-    return Verdict(not reason, reason)
-
-
-def _mismatch(item: CallItem, calls: Sequence[ToolCall]) -> str:
-    if len(calls) != len(item.expected):
-        return f"{_counted(len(calls))}, expected {_counted(len(item.expected))}"
+    n_expected = len(item.expected)
+    if len(calls) != n_expected:
+        kind = "too_few_calls" if len(calls) < n_expected else "too_many_calls"
+        if kind == "too_many_calls" and len(without_repeats(calls)) == n_expected:
+            kind = "repeated_call"
+        return Verdict(kind, f"{_counted(len(calls))}, expected {_counted(n_expected)}")
     schemas = {tool.name: tool.parameters for tool in item.tools}
     left = list(calls)
     for expected in item.expected:
-        faults = [_fault(call, expected, schemas[expected.name], item.exact) for call in left]
-        if "" not in faults:
+        found = [_fault(call, expected, schemas[expected.name], item.exact) for call in left]
+        if _RIGHT not in found:
             # The faults of a call of the same tool say more than that another has another name.
-            named = [fault for call, fault in zip(left, faults, strict=True) if call.name == expected.name]
-            return (named or faults)[0]
-        del left[faults.index("")]
-    return ""
+            named = [fault for fault in found if fault.kind != "wrong_tool"]
+            return (named or found)[0]
+        del left[found.index(_RIGHT)]
+    return _RIGHT
 
 
-def _fault(call: ToolCall, expected: ExpectedCall, schema: values.Schema, exact: bool) -> str:
-    """What keeps a call from being the expected one; empty if nothing does."""
+def without_repeats(calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """The calls, of equal ones the first."""
+    kept: list[ToolCall] = []
+    for call in calls:
+        if not any(call.name == one.name and values.same(call.arguments, [one.arguments]) for one in kept):
+            kept.append(call)
+    return kept
+
+
+def _fault(call: ToolCall, expected: ExpectedCall, schema: values.Schema, exact: bool) -> Verdict:
+    """What keeps a call from being the expected one."""
     if call.name != expected.name:
-        return f"calls {call.name}, expected {expected.name}"
+        return Verdict("wrong_tool", f"calls {call.name}, expected {expected.name}")
     for name in schema.get("required", ()):
         if name not in call.arguments:
-            return f"{call.name}: {name} is missing"
+            return Verdict("missing_argument", f"{call.name}: {name} is missing")
     for name, value in call.arguments.items():
         if name not in expected.arguments:
-            return f"{call.name}: {name} is not expected"
+            return Verdict("extra_argument", f"{call.name}: {name} is not expected")
         right = expected.arguments[name]
         if not (
             values.same(value, right) if exact else values.fits(value, schema["properties"][name], right)
         ):
-            return f"{call.name}: {name} is {_shown(value)}, expected {' or '.join(map(_shown, right))}"
+            wanted = " or ".join(map(_shown, right))
+            return Verdict("wrong_value", f"{call.name}: {name} is {_shown(value)}, expected {wanted}")
     for name, right in expected.arguments.items():
         if name not in call.arguments and values.LEFT_OUT not in right:
-            return f"{call.name}: {name} is left out"
-    return ""
+            return Verdict("missing_argument", f"{call.name}: {name} is left out")
+    return _RIGHT
 
 
 def _shown(value: object) -> str:

@@ -16,7 +16,10 @@ def machine(one: Mapping[str, Any]) -> str:
     """One of `machines` in a line, but for its command."""
     versions = ", ".join(f"{name} {version}" for name, version in one["versions"].items())
     commit = f", commit {one['commit']}{' and changes' if one['dirty'] else ''}" if one["commit"] else ""
-    return f"{one['date']}, {one['machine']}, {one['device']}; {versions}, Python {one['python']}{commit}."
+    return (
+        f"{one['date']}, {one['machine']}, {one['device']}, load {one['load']} at the start; {versions}, "
+        f"Python {one['python']}{commit}."
+    )
 
 
 def systems(facts: Mapping[str, Any]) -> str:
@@ -28,6 +31,7 @@ def asked(facts: Mapping[str, Any]) -> str:
     """What was asked for, in a line."""
     sampling = ", ".join(f"{name} {value}" for name, value in facts["sampling"].items())
     return (
-        f"Model {facts['model']}; {sampling}; {facts['max_tokens']} tokens an answer; samples of each item: "
+        f"Model {facts['model']}; {sampling}; {facts['max_tokens']} tokens an answer (what takes more is "
+        f"never right); samples of each item: "
         f"{facts['samples']}, seed {facts['seed']}; drafts {'on' if facts['drafts'] else 'off'}."
     )

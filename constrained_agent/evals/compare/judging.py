@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from constrained_agent.errors import ToolError, UserError
 from constrained_agent.evals.calls.items import CallItem
-from constrained_agent.evals.calls.judge import Verdict
+from constrained_agent.evals.calls.judge import Verdict, without_repeats
 from constrained_agent.evals.calls.judge import judge as judge_calls
 from constrained_agent.evals.compare import arms as all_arms
 from constrained_agent.evals.compare import landing, saving
@@ -24,6 +24,7 @@ from constrained_agent.evals.compare.outcomes import (
     PRINTED,
     SCHEMA,
     UNREADABLE,
+    WRONG,
     Judgement,
 )
 from constrained_agent.evals.compare.reading import (
@@ -70,7 +71,7 @@ def _patch(task: Task, arm: Arm, markers: Markers, written: Written) -> Judgemen
         judgement = _landed(task, arm, read.calls, patches, written.text)
     else:
         judgement = _failed(failure, parses=parses)
-    if arm.level == "off" and arm.form != "regex" and not judgement.lands:
+    if arm.form != "regex" and not judgement.lands:
         saved = saving.saved(task, written.text, whole=written.whole)
         judgement = replace(judgement, saved=saved)
     if arm.level == "off" and arm.form == "call" and arm.carrier == "json":
@@ -112,13 +113,13 @@ def _call(item: CallItem, arm: Arm, markers: Markers, written: Written) -> Judge
         judgement = _failed(failure, parses=read.parses)
     else:
         verdict = judge_calls(item, read.calls)
-        judgement = Judgement(_outcome(verdict), True, True, "", verdict.reason)
+        judgement = Judgement(_outcome(verdict), True, True, verdict.kind, verdict.reason)
     if arm.level == "off":
         judgement = replace(judgement, server=saving.server_finds(written.text, markers))
-    if judgement.outcome in SCHEMA and judgement.parses and written.whole:
+    if judgement.outcome in (*SCHEMA, *WRONG) and judgement.parses and written.whole:
         # The leaderboard asks for no schema, and some of its answers do not fit their own.
-        verdict = judge_calls(item, read_calls(item.tools, markers, written))
-        judgement = replace(judgement, saved=_outcome(verdict))
+        calls = without_repeats(read_calls(item.tools, markers, written))
+        judgement = replace(judgement, saved=_outcome(judge_calls(item, calls)))
     return judgement
 
 

@@ -32,15 +32,18 @@ NOT_FOUND = ("file_not_found", "context_not_found")
 NOT_LANDED = (*NOT_FOUND, "ambiguous", "no_change", "other_patch_error")
 """A patch that can be read, and fits nothing or no one place."""
 
-NOTHING_SENT = ("no_call", "no_answer", "thinking_unclosed", "cut", "loop")
-"""There is no whole call: none was made, or the answer was ended by a limit or for repeating itself."""
+NOTHING_SENT = ("no_call", "no_answer", "thinking_unclosed")
+"""There is no call."""
+
+STOPPED = ("cut", "loop")
+"""The answer was ended by a limit or for repeating itself; nothing of it is run, whatever it says."""
 
 WRONG = ("tests_failed",)
 """Valid but wrong: everything fits, and the outcome is not what was asked."""
 
 PASSED = ("passed",)
 
-OUTCOMES: tuple[str, ...] = (*PASSED, *WRONG, *NOT_LANDED, *SCHEMA, *UNREADABLE, *NOTHING_SENT)
+OUTCOMES: tuple[str, ...] = (*PASSED, *WRONG, *NOT_LANDED, *SCHEMA, *UNREADABLE, *NOTHING_SENT, *STOPPED)
 """All of them, the best first."""
 
 _PATCH_OUTCOME = {
@@ -72,7 +75,7 @@ class Judgement:
         error_kind: the kind of a patch error, or of another detail, where there is one.
         message: what was wrong, as a person is told.
         at: character of the text where it went wrong, if a place is known.
-        saved: of unconstrained text that failed: the outcome that a lenient reading of it comes to.
+        saved: of an answer that failed: the outcome that a lenient reading of it comes to.
         server: of unconstrained calls: how many a server's parser of today finds, and how many it drops.
     """
 

@@ -15,6 +15,7 @@ from constrained_agent.evals.compare.outcomes import (
     NOTHING_SENT,
     PASSED,
     SCHEMA,
+    STOPPED,
     UNREADABLE,
     WRONG,
 )
@@ -29,7 +30,8 @@ GROUPS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "not landed": (NOT_LANDED, "#e07a3f"),
     "schema violated": (SCHEMA, "#a05fbf"),
     "unreadable": (UNREADABLE, "#cc3d4a"),
-    "cut, or nothing sent": (NOTHING_SENT, "#7f8793"),
+    "nothing sent": (NOTHING_SENT, "#4f7fa8"),
+    "cut or loop": (STOPPED, "#7f8793"),
 }
 """Outcomes that are drawn as one, with a colour that is told apart in light and dark."""
 

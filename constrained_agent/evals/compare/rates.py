@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from constrained_agent.evals.compare.outcomes import WRONG
+from constrained_agent.evals.compare.outcomes import STOPPED, WRONG
 from constrained_agent.evals.compare.records import Record
-
-STOPPED = ("cut", "loop")
-"""Outcomes of answers that a limit or their own repetition ended; nothing of them is run, whatever they say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,8 @@ def _parses(record: Record) -> bool:
 
 
 def _stopped(record: Record) -> bool:
-    return record.judgement.outcome in STOPPED
+    # What can be read of an answer may be wrong before its end: its outcome is that, then.
+    return record.judgement.outcome in STOPPED or not record.written.whole
 
 
 def _right_leniently(record: Record) -> bool:
@@ -58,8 +56,8 @@ RATES: Mapping[str, Measure] = {
     ),
     "right_leniently": Measure(
         "right, read leniently",
-        "it is right, or would be if every patch that can be found in its text were taken, or if calls were checked "
-        "as the leaderboard does, without their schema",
+        "it is right, or would be if every whole patch in its text were taken, also of an answer that was ended early; "
+        "of calls: if equal ones were taken once, and checked as the leaderboard does, without their schema",
         _right_leniently,
     ),
     "valid_but_wrong": Measure(
@@ -68,7 +66,7 @@ RATES: Mapping[str, Measure] = {
         lambda record: record.judgement.outcome in WRONG,
     ),
     "stopped": Measure(
-        "cut or loop",
+        "ended early",
         "a limit ended it, or it repeated itself; it is not run, and does not count as parsing, even where the grammar "
         "brought it to a readable end",
         _stopped,

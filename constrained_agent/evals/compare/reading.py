@@ -159,12 +159,13 @@ def _calls(tools: Sequence[ToolSpec], markers: Markers, written: Written) -> Sen
         return Sent((), nothing if answer.text else Failure("no_answer", "the answer is empty"))
     parses = not answer.faults
     calls: list[ToolCall] = []
-    for item in answer.items:
+    for item, start in zip(answer.items, answer.starts, strict=True):
         if isinstance(item, Fault):
-            return Sent(tuple(calls), Failure(item.kind, item.message, at=item.at))
+            at = start if item.at is None else item.at
+            return Sent(tuple(calls), Failure(item.kind, item.message, at=at))
         spec = next(tool for tool in tools if tool.name == item.name)
         if wrong := violations(spec, item.arguments):
-            return Sent(tuple(calls), Failure("schema_violated", "; ".join(wrong)), parses)
+            return Sent(tuple(calls), Failure("schema_violated", "; ".join(wrong), at=start), parses)
         calls.append(item)
     return Sent(tuple(calls), None, parses)
 

@@ -20,6 +20,19 @@ from constrained_agent.grammar.spans import Marker, Piece, as_text
 SCHEMA = 2
 """Version of both files. 1 had `kind` for `error_kind`, and failures of whole runs under other names."""
 
+_NEEDED = (
+    "model",
+    "markers",
+    "sampling",
+    "max_tokens",
+    "samples",
+    "seed",
+    "drafts",
+    "n_items",
+    "circumstances",
+)
+"""What a report and a judge read of `RUN`."""
+
 RUN, RECORDS = "run.json", "records.jsonl"
 
 
@@ -139,6 +152,8 @@ class Folder:
             raise UserError(f"{self.path / RUN} cannot be read: {error}") from error
         if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
             raise UserError(f"{self.path / RUN} is not of schema version {SCHEMA}, which this version reads")
+        if missing := [name for name in _NEEDED if name not in facts]:
+            raise UserError(f"{self.path / RUN} is damaged: it lacks {', '.join(missing)}")
         return facts
 
     def check_same(self, facts: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What could be made of unconstrained text that failed, and what a server of today makes of it."""
+"""What could be made of text that failed, and what a server of today makes of unconstrained text."""
 
 from __future__ import annotations
 

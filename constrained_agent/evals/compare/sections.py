@@ -56,7 +56,7 @@ def sections(kind: str, found: Mapping[str, Any], facts: Mapping[str, Any]) -> I
     if any(len(arm["sets"]) > 1 for arm in arms.values()):
         yield _rates_of_sets(arms)
     yield _outcomes(kind, arms)
-    entries = [(Name(name), _counts(arm["kinds"])) for name, arm in arms.items() if arm["kinds"]]
+    entries = [(Name(name), wording.kinds(arm["kinds"], kind)) for name, arm in arms.items() if arm["kinds"]]
     yield Listing("Kinds of errors", entries)
     yield Listing("Promises of the constraint, and how often each was broken", list(_promises(arms)))
     yield _costs(arms)
@@ -153,9 +153,6 @@ def _readings(kind: str, arms: Mapping[str, Any], markers_are_tokens: bool) -> I
             yield Name(name), wording.server(arm["server"])
         if arm["saved"]:
             yield Name(name), wording.saved(arm["saved"], kind)
-    if not markers_are_tokens and kind == "call":
-        yield Name("off"), f"what mlx-lm's server makes of it: {wording.NO_SERVER}"
-
-
-def _counts(found: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {n}" for name, n in found.items())
+    asked = "off" if kind == "call" else "off-json"
+    if not markers_are_tokens and asked in arms:
+        yield Name(asked), f"what mlx-lm's server makes of it: {wording.NO_SERVER}"

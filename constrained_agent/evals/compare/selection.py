@@ -23,10 +23,14 @@ def chosen_tasks(names: Sequence[str], report: Report) -> list[Task]:
         report: is told which of all cannot be run here, for want of a program.
 
     Raises:
-        UserError: there is no such task, or this machine lacks what its tests run.
+        UserError: there is no such task, none is named, or this machine lacks what its tests run.
     """
     if list(names) == [NONE]:
         return []
+    if not names:
+        raise UserError(f"no task is named; {NONE!r} leaves them all out")
+    if len(names) > 1 and (alone := next((name for name in (ALL, NONE) if name in names), None)):
+        raise UserError(f"{alone!r} stands for itself: leave the other names of tasks out, or it")
     if list(names) != [ALL]:
         found = [tasks.load(name) for name in dict.fromkeys(names)]
         if lacking := next((task for task in found if task.lacking), None):

@@ -18,7 +18,8 @@ TESTS = (
     "Differences are of pairs: answers to the same item with the same seed. p: exact McNemar test on pairs where each "
     "item was asked once; with several samples an exact sign test of items, each with one value, the mean over its "
     "samples, ties left out. Interval: bootstrap over items, each with all of its samples; none is given where all "
-    "items differ alike, or none does, since nothing is seen of how much they vary."
+    "items differ alike, or none does, since nothing is seen of how much they vary. Where only a few items differ that "
+    "interval is too narrow, and the test is what counts."
 )
 
 UNCORRECTED = (
@@ -78,6 +79,12 @@ def set_of_questions(name: str) -> str:
     return name or "not recorded"
 
 
+def kinds(found: Mapping[str, int], kind: str) -> str:
+    """Kinds of errors by outcome, with how often each happened."""
+    split = ((*name.partition(": ")[::2], n) for name, n in found.items())
+    return ", ".join(f"{outcome(of, kind)}: {detail} {n}" for of, detail, n in split)
+
+
 def rate(one: Mapping[str, float]) -> str:
     """Count, share, interval."""
     share = one["k"] / one["n"] if one["n"] else 0
@@ -135,7 +142,7 @@ def server(found: Mapping[str, int]) -> str:
 def saved(found: Mapping[str, int], kind: str) -> str:
     """What a lenient reading makes of an arm's failures."""
     how = (
-        "by the leaderboard's check alone, without the schema"
+        "equal calls once, by the leaderboard's check alone, without the schema"
         if kind == "call"
         else "every patch in the text"
     )

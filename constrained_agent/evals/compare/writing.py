@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from constrained_agent.agent.runtime import Runtime
+from constrained_agent.agent.runtime import Level, Runtime
 from constrained_agent.decode.generate import Generation, generate
 from constrained_agent.evals.compare.items import Item
 from constrained_agent.evals.compare.prompts import Prompt
@@ -55,7 +55,7 @@ def write(runtime: Runtime, item: Item, prompt: Prompt, settings: Settings) -> W
     )
     if made.stop_reason == "interrupted":
         raise KeyboardInterrupt
-    return _written(runtime, prompt, made)
+    return _written(runtime, prompt, made, item.arm.level)
 
 
 def _constraint(runtime: Runtime, item: Item, prompt: Prompt) -> Future[Constraint]:
@@ -74,7 +74,7 @@ def _drafts(runtime: Runtime, prompt: Prompt) -> Drafts:
     return runtime.drafts(prompt.ids, prompt.editable.files if prompt.editable else ())
 
 
-def _written(runtime: Runtime, prompt: Prompt, made: Generation) -> Written:
+def _written(runtime: Runtime, prompt: Prompt, made: Generation, level: Level) -> Written:
     tokenizer = runtime.tokenizer
     reader = runtime.reader(prompt.tools)
     return Written(
@@ -89,7 +89,7 @@ def _written(runtime: Runtime, prompt: Prompt, made: Generation) -> Written:
         prefill_s=round(made.prefill_s, 3),
         decode_s=round(made.decode_s, 3),
         wait_s=round(made.wait_s, 3),
-        mask_us=_percentiles(made.mask_us),
+        mask_us={} if level == "off" else _percentiles(made.mask_us),
     )
 
 

@@ -43,7 +43,6 @@ class Station(unittest.TestCase):
         for number, line in enumerate(lines):
             if line.startswith("["):
                 self.assertEqual(lines[number - 1], "", f"a blank line before line {number + 1}, {line}")
-        self.assertNotIn("\n\n\n", self.text)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,10 @@ def rules():
             found[current][1].append(line[1:].strip())
         elif match and not line.startswith(" "):
             current = match[1].strip()
-            if current in found:
+            if current in found and current != ".PHONY":  # of which make adds up all that there are
                 raise ValueError(f"line {number}: a second rule for {current}")
-            found[current] = (match[2].split(), [])
+            before = found[current][0] if current in found else []
+            found[current] = ([*before, *match[2].split()], [])
         elif line.strip() and not re.match(r"#|\w+ :=", line):
             raise ValueError(f"line {number}: missing separator: {line!r}")
     return found
