@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from constrained_agent.evals.compare.outcomes import Judgement
     from constrained_agent.evals.compare.records import Folder, Record
     from constrained_agent.evals.compare.rejudging import Rejudged
 
@@ -51,14 +52,17 @@ def rejudge(path: str, out: str | None, *, as_json: bool) -> int:
 def _told(found: Rejudged) -> dict[str, Any]:
     """Say what came out differently; returns it for `--json`."""
     for change in found.changes:
-        was, now = change.record.judgement, change.now
-        before, after = f"{was.outcome} {was.error_kind}".rstrip(), f"{now.outcome} {now.error_kind}".rstrip()
-        say(f"{change.record.id}: was {before}, is {after}")
+        say(f"{change.record.id}: was {_in_short(change.record.judgement)}, is {_in_short(change.now)}")
     for disagreement in found.disagreements:
         say(str(disagreement))
     say(f"{len(found.records)} records judged once more: {len(found.changes)} came out differently")
     changed = [change.record.id for change in found.changes]
     return {"records": len(found.records), "changed": changed, "disagreements": len(found.disagreements)}
+
+
+def _in_short(judgement: Judgement) -> str:
+    lenient = f"(read leniently: {judgement.saved})" if judgement.saved else ""
+    return " ".join(filter(None, (judgement.outcome, judgement.error_kind, lenient)))
 
 
 def show_report(folder: Folder, *, as_json: bool) -> int:

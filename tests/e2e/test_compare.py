@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import pytest
 
@@ -27,7 +28,10 @@ def started(*arguments):
     command = [sys.executable, "-m", "constrained_agent", "compare", *map(str, arguments)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"}
     # Threads of a BLAS wait for each other, on a busy machine most of the time.
-    with subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, **pipes) as process:
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    # A shell's background jobs ignore Ctrl-C, and so would what they start.
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, env=environment, preexec_fn=heard, **pipes) as process:
         try:
             yield process
         finally:
