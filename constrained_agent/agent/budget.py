@@ -29,7 +29,7 @@ ExitReason = Literal[
 REPEATS_TO_WARN, REPEATS_TO_STOP = 2, 3
 """Rounds of the same calls (A, A or A, B, A, B): the second is answered with one warning, the third is not run."""
 
-_LONGEST_ROUND = 3
+_LONGEST_ROUND = 4
 """Turns of a round that is looked for."""
 
 RUN_TOKENS = 200_000

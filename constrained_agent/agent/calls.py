@@ -72,7 +72,9 @@ class Calls:
             run.failures["loop"] += 1
             self.settle(notes.NOT_RUN)
             return "repeated_calls"
-        run.verifier.tests, run.answer = None, ""  # a call may change what they say
+        run.answer = ""
+        if not all(self._only_reads(item) for item in turn.answer.items):
+            run.verifier.tests = None  # a call may change what they say
         changed = False
         for item in turn.answer.items:
             result = self._result_of(item)
@@ -88,6 +90,11 @@ class Calls:
             self._conversation.amend(notes.REMINDER.format(task=shortened(run.task, _TASK_CHARS)))
         self.settle(notes.INTERRUPTED)
         return None
+
+    def _only_reads(self, item: ToolCall | Fault) -> bool:
+        """Whether nothing is another thing after a call."""
+        effects = {spec.name: spec.effect for spec in self._tools.specs}
+        return isinstance(item, Fault) or effects.get(item.name) == "read"
 
     def _result_of(self, item: ToolCall | Fault) -> ToolResult:
         """Run one call, or answer one that could not be read; what happened is on record before anyone looks."""

@@ -8,12 +8,13 @@ last turns. A prompt after that shares less with the one before, and is run anew
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from constrained_agent.agent import notes
 from constrained_agent.agent.prompt import Part
 from constrained_agent.agent.turn import Turn
-from constrained_agent.model.tokenizer import Untrusted
+from constrained_agent.model.tokenizer import Tokenizer, Untrusted
 from constrained_agent.tools.output import shortened
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _STUB_CHARS = 400
 """Of a result: shorter ones stay, a longer one keeps its first line."""
 
 _HEADLINE_CHARS = 120
+_FRAME_TOKENS = 40  # around a result, and of the mark where it was cut
+_LEAST_TOKENS = 60  # of a result; less says no more than its first line
 
 HEAD = "answer_head"
 """Name of the part of a prompt that begins the answer."""
@@ -189,9 +192,9 @@ class Conversation:
         counts = list(self.tokens())
         return [*counts, (HEAD, self._n_head if n_head is None else n_head)] if counts else []
 
-    def take_back(self, n_messages: int) -> None:
-        """Leave out what came after the first `n_messages`."""
-        del self.messages[n_messages:]
+    def take_back(self, messages: Sequence[Message]) -> None:
+        """Be again what it was when its messages were these, but for results that had to give way meanwhile."""
+        self.messages[:] = messages
         self._owed, self._results = 0, []
 
     def shrink(self, n_tokens: int, limit: int | None = None) -> int:
@@ -212,10 +215,11 @@ class Conversation:
         while self.n_tokens > n_tokens and (turn := self._oldest_turn()):
             self._summarise(turn)
             n_changed += len(turn)
+        newest = next((one for one in reversed(self.messages) if one.results), None)
         for message in self.messages:
             if limit is None or self.n_tokens <= limit:
                 break
-            n_changed += self._stub(message)
+            n_changed += self._fit(message, limit) if message is newest else self._stub(message)
         return n_changed
 
     def shown_files(self) -> set[str]:
@@ -232,8 +236,22 @@ class Conversation:
         stubs = [_stub(result) for result in message.results]
         if stubs == message.results:
             return False
-        message.results = stubs
-        message.ids = self._dialect.tool_results([result.text for result in stubs])
+        self._show(message, stubs)
+        return True
+
+    def _show(self, message: Message, results: list[Result]) -> None:
+        """Put others in the place of results; an interrupt leaves one or the other."""
+        ids = self._dialect.tool_results([result.text for result in results])
+        message.results, message.ids = results, ids
+
+    def _fit(self, message: Message, limit: int) -> bool:
+        """Shorten results that the model has not seen yet only as far as they must be, all to one length."""
+        room = limit - (self.n_tokens - len(message.ids))
+        share = room // len(message.results) - _FRAME_TOKENS
+        if share < _LEAST_TOKENS:
+            return self._stub(message)
+        cut = [replace(one, text=head_and_tail(self._tokenizer, one.text, share)) for one in message.results]
+        self._show(message, cut)
         return True
 
     def _oldest_turn(self) -> list[Message]:
@@ -261,16 +279,26 @@ class Conversation:
             asked = turn[0].kind in _ASKED
             said = Result(words.rpartition("\n")[2] if asked else words).headline
             lines = [f"- {'you were asked' if asked else 'you said'}: {said}"]
-        del self.messages[at : at + len(turn)]
+        end = at + len(turn)
         if at and self.messages[at - 1].kind == "summary":
             at -= 1
-            lines = [*self.messages.pop(at).words.split("\n"), *lines]
-        lines = lines[-_SUMMARY_LINES:]
-        if lines:
-            words = "\n".join(lines)
-            # As a result: what it quotes was never said by the person.
-            ids = self._dialect.tool_results([f"What was done before, in short:\n{words}"])
-            self.messages.insert(at, Message("summary", "summary", ids, words=words))
+            lines = [*self.messages[at].words.split("\n"), *lines]
+        words = "\n".join(lines[-_SUMMARY_LINES:])
+        # As a result: what it quotes was never said by the person.
+        ids = self._dialect.tool_results([f"What was done before, in short:\n{words}"])
+        # In one step: an interrupt leaves the turn or its summary.
+        self.messages[at:end] = [Message("summary", "summary", ids, words=words)] if words else []
+
+
+def head_and_tail(tokenizer: Tokenizer, text: str, n_tokens: int) -> str:
+    """A text of about so many tokens at most, the middle left out and marked."""
+    if len(text) <= n_tokens:  # no text has more tokens than bytes, and hardly any one than characters
+        return text
+    ids = tokenizer.encode_plain(text)
+    if len(ids) <= n_tokens:
+        return text
+    head, tail = (tokenizer.decode(part) for part in (ids[: n_tokens // 2], ids[-n_tokens // 2 :]))
+    return head + notes.CUT_RESULT.format(n=len(text) - len(head) - len(tail)) + tail
 
 
 def _stub(result: Result) -> Result:

@@ -67,7 +67,10 @@ _CLAIMED = re.compile(
     rf"\b(?:i|we)\s*(?:{_APOSTROPHE}?ve|have)?\s+{_OFTEN}(?:{_CHANGED}\b|{_SOME_CHANGES}|{_SOME_CODE})|"
     rf"\b{_THING}[^,;]{{0,30}}\b(?:has|have)\s+{_OFTEN}been\s+{_OFTEN}(?:{_CHANGED}|made)\b|"
     rf"\b(?:change|edit|fix|patch)(?:e?s)?\s+(?:was|were)\s+{_OFTEN}(?:made|applied)\b|"
-    rf"\b(?:bug|issue|problem|error|typo|both)s?\s+(?:is|are)\s+{_OFTEN}(?:fixed|corrected|resolved|solved)\b|"
+    rf"\b(?:bug|issue|problem|error|typo|both)s?\s+(?:is|are)\s+{_OFTEN}(?:fixed|corrected|resolved|solved)\b(?!\s+by\b)|"
+    rf"\b{_FILE}\s+(?:was|were|is)\s+{_OFTEN}(?:changed|updated|edited|modified|fixed|corrected|patched)\b(?!\s+by\b)|"
+    rf"\b{_FILE}\s+now\s+(?:contains|reads|says|has|uses|returns)\b|^\W*(?:{_THING}|all)\s+{_OFTEN}{_CHANGED}\W*$|"
+    rf"^\W*successfully\s+{_CHANGED}\b|"
     rf"\b(?:fix|change)\s+is\s+(?:now\s+)?in\s+place\b|\btests?\s+(?:now\s+pass|pass(?:es)?\s+now)\b|"
     rf"^\W*(?:done\W+)?{_CHANGED}(?:\s+(?:the|a|an|both|all|it|lines?\s+\d|{_FILE}|[+\-\d{_CODE_MARK}])|\W*$)",
     re.IGNORECASE,

@@ -100,11 +100,11 @@ class Agent:
             max_added_lines=self._settings.decoding.max_added_lines,
         )
         self._tools.start_run(run.budget.deadline)
-        n_messages = len(self._conversation.messages)
+        before = list(self._conversation.messages)
         try:
             self._open(task, files)
         except BaseException:
-            self._conversation.take_back(n_messages)  # a task that never began must not be in the way
+            self._conversation.take_back(before)  # a task that never began must not be in the way
             raise
         reason: ExitReason | None = None
         try:
@@ -112,12 +112,13 @@ class Agent:
                 reason = run.budget.spent() or self._turn(run)
             if reason != "interrupted":  # whoever stops a run does not wait for its tests
                 verifier.run_tests()
-            self._wrap_up(run, reason)
+            if self._wrap_up(run, reason):
+                reason = "interrupted"
         except KeyboardInterrupt:
             reason = "interrupted"
         except (PromptTooLongError, BudgetError) as error:
             if run.budget.n_turns <= 1:
-                self._conversation.take_back(n_messages)  # what was never answered must not be in the way
+                self._conversation.take_back(before)  # what was never answered must not be in the way
                 raise
             # The conversation has outgrown the context: what was done so far stands.
             run.last_error, reason = str(error), "token_budget"
@@ -268,10 +269,14 @@ class Agent:
             self._note(note)
         return spent
 
-    def _wrap_up(self, run: Tally, reason: ExitReason | None) -> None:
-        """Let a run that has come to its limit say in words how far it got; tools are not on offer for that."""
+    def _wrap_up(self, run: Tally, reason: ExitReason | None) -> bool:
+        """Let a run that has come to its limit say in words how far it got; tools are not on offer for that.
+
+        Returns:
+            Whether the person interrupted that.
+        """
         if reason not in ("max_turns", "token_budget") or run.answer:
-            return
+            return False
         self._note(notes.WRAP_UP_NOTE)
         brief = replace(self._settings.decoding, max_tokens=WRAP_UP_TOKENS, thinking=False)
         try:
@@ -279,9 +284,10 @@ class Agent:
             turn = self._answer(run, run.budget.n_turns + 1, "none", brief, None)
         except (PromptTooLongError, BudgetError, DecodeError) as error:
             run.last_error = str(error)  # the run stands without last words
-        else:
-            run.answer = turn.answer.text
-            self._calls.settle(notes.NO_MORE_CALLS)
+            return False
+        run.answer = turn.answer.text
+        self._calls.settle(notes.NO_MORE_CALLS)
+        return turn.generation.stop_reason == "interrupted"
 
     def _hear(self, run: Tally) -> bool:
         """Take in what the person said meanwhile. True: there was something."""
@@ -290,6 +296,7 @@ class Agent:
             self._note(text, "added", by="person")
         if texts:
             run.add(texts)
+            run.budget.forget_calls()  # "look again" is no repetition
         return bool(texts)
 
     def _note(self, text: str, part: str = "notes", **facts: str) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from constrained_agent.agent import notes
-from constrained_agent.agent.conversation import Conversation
+from constrained_agent.agent.conversation import Conversation, head_and_tail
 from constrained_agent.agent.runtime import Runtime
 from constrained_agent.agent.transcript import Transcript
 from constrained_agent.tools.registry import Tools
@@ -44,19 +43,14 @@ class Room:
         if self._conversation.n_tokens <= FULL_SHARE * limit:
             return
         before = self._conversation.shown_files()
-        n_changed = self._conversation.shrink(int(_ROOMY_SHARE * limit), int(FULL_SHARE * limit))
+        try:
+            n_changed = self._conversation.shrink(int(_ROOMY_SHARE * limit), int(FULL_SHARE * limit))
+        finally:  # also after Ctrl-C
+            for path in before - self._conversation.shown_files():
+                self._tools.forget(path)
         self._transcript.write("shrink", messages=n_changed, tokens=self._conversation.n_tokens)
-        for path in before - self._conversation.shown_files():
-            self._tools.forget(path)
 
     def bounded(self, text: str) -> str:
         """A result that leaves room for others: head and tail."""
         limit = int(self._runtime.session.context_limit * _RESULT_SHARE)
-        if len(text) <= limit:  # no text has more tokens than bytes, and hardly any one than characters
-            return text
-        tokenizer = self._runtime.tokenizer
-        ids = tokenizer.encode_plain(text)
-        if len(ids) <= limit:
-            return text
-        head, tail = (tokenizer.decode(part) for part in (ids[: limit // 2], ids[-limit // 2 :]))
-        return head + notes.CUT_RESULT.format(n=len(text) - len(head) - len(tail)) + tail
+        return head_and_tail(self._runtime.tokenizer, text, limit)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Literal
 
-from constrained_agent.errors import UserError
+from constrained_agent.errors import ModelError, UserError
 from constrained_agent.grammar import patches, toolcalls
 from constrained_agent.grammar.answers import AnswerReader
 from constrained_agent.grammar.carriers import FREEFORM, Carrier
@@ -65,6 +65,11 @@ class Runtime:
 
         self.card = loaded.card
         self.tokenizer = Tokenizer(loaded.tokenizer_json, loaded.end_tokens)
+        if self.tokenizer.vocab_size > loaded.logit_width:
+            raise ModelError(
+                f"the tokenizer in {loaded.origin} has {self.tokenizer.vocab_size:,} tokens, its weights know "
+                f"{loaded.logit_width:,}: they do not belong together; fetch both from one place"
+            )
         self.dialect = Hermes(self.tokenizer, thinks=loaded.card.thinking is not None)
         self.markers = Markers(loaded.card.markers == "token", self.dialect.thinks)
         self._check_dialect(loaded.chat_template)
@@ -80,7 +85,6 @@ class Runtime:
         Raises:
             ModelError: names what differs.
         """
-        from constrained_agent.errors import ModelError
         from constrained_agent.model.chat import difference
 
         if template and (found := difference(template, self.dialect, self.tokenizer)):
@@ -205,7 +209,6 @@ class Runtime:
             ModelError: its vocabulary is another one.
         """
         from constrained_agent.decode.draft_model import ModelDrafts
-        from constrained_agent.errors import ModelError
         from constrained_agent.model.session import Session
         from constrained_agent.model.tokenizer import Tokenizer
 

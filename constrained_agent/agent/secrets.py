@@ -19,6 +19,7 @@ from typing import Any
 
 from constrained_agent.agent import named_secrets
 from constrained_agent.agent.named_secrets import MARK
+from constrained_agent.tools.environment import names_secret
 
 _MIN_CHARS_FOR_TAIL, _TAIL_CHARS = 12, 4
 _MIN_VALUE_CHARS = 8  # of a variable's value: shorter ones stand everywhere ("true", "1234")
@@ -63,6 +64,9 @@ _VARIABLE = re.compile(
     r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|TOKEN$|_(?:PAT|PWD|AUTH|KEY)$",
     re.IGNORECASE,
 )
+
+_WHERE = re.compile(r"_(?:SOCK|FILE|PATH|DIR|HOME|CMD|COMMAND|ASKPASS)$", re.IGNORECASE)
+"""Ends of names that say where a secret is, or who gives it."""
 
 
 class Masker:
@@ -172,7 +176,8 @@ def _is_random(value: str) -> bool:
 def _values(environment: Mapping[str, str]) -> Iterable[str]:
     """What to look for: the values, their single lines, and how they stand inside a JSON string."""
     for name, value in environment.items():
-        if not _VARIABLE.search(name) or not _is_secret(value):
+        named = _VARIABLE.search(name) or (names_secret(name) and not _WHERE.search(name))
+        if not named or not _is_secret(value):
             continue
         yield value
         yield from (line for line in value.splitlines() if len(line) >= _MIN_LINE_CHARS)

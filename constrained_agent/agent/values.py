@@ -83,7 +83,10 @@ class RunResult:
 
     @property
     def succeeded(self) -> bool:
-        """The tests decide where there are any and something was done; else a finished answer counts."""
+        """The tests decide where there are any and something was done; else a finished answer counts. Where the run
+        ended since it was not taken as done (by tests or by the stop hook), it did not succeed."""
+        if self.exit_reason == "tests_failed":
+            return False
         if self.tests_passed is None or not self.changed_files:
             return self.exit_reason == "done"
         return self.tests_passed

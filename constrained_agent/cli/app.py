@@ -102,6 +102,10 @@ def run(args: Sequence[str]) -> int:
             return 130
         except UserError as error:
             return _failed(args, _say(error), 2)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.startswith("constrained_agent"):
+                raise
+            return _failed(args, _say(_missing_package(error.name)), 1)
         except ConstrainedAgentError as error:
             return _failed(args, _say(error), 1)
         except BrokenPipeError:
@@ -115,6 +119,14 @@ def run(args: Sequence[str]) -> int:
                 os._exit(1)  # flushing at exit would fail once more
             return 1
     return result if isinstance(result, int) else 0
+
+
+def _missing_package(module: str) -> UserError:
+    """A broken installation, told as what mends it."""
+    name = module.partition(".")[0].replace("_", "-")
+    return UserError(
+        f"the package {name} is not installed: pip install {name} (constrained-agent doctor looks at the rest)"
+    )
 
 
 def _say(error: Exception) -> str:

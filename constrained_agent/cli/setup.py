@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from constrained_agent.errors import UserError
 from constrained_agent.grammar.patches import MAX_ADDED_LINES
 
 if TYPE_CHECKING:
@@ -116,6 +117,10 @@ def load_model(name: str | None) -> LoadedModel:
     from constrained_agent.cli import view
     from constrained_agent.model import cards, fetch, weights
 
+    if name is not None and not name.strip():
+        raise UserError(
+            "--model is empty: name a model (constrained-agent models lists them), or leave it out"
+        )
     card = cards.resolve(name or cards.default_name())
     weights.check_memory(card, card.memory_bytes)  # before a download that would be for nothing
     # Downloads bring progress bars of their own, so they come before ours.

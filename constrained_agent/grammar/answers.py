@@ -188,6 +188,8 @@ class AnswerReader:
             return Fault("wrapper_unclosed", reason)
         if re.match(r"</?[A-Za-z]", body):
             return Fault("wrong_dialect", f"expected JSON {_FORM} between the markers, not XML")
+        if re.match(r"[\w.-]+\s*<arg_key>", body):
+            return Fault("wrong_dialect", f"expected JSON {_FORM} between the markers, not keys and values")
         if re.match(r"\[?\s*[A-Za-z_][\w.]*\(", body):
             return Fault("wrong_dialect", f"expected JSON {_FORM} between the markers, not a Python call")
         raw = next((tool for tool in self._tools.values() if tool.freeform), None)
@@ -244,12 +246,16 @@ class AnswerReader:
             text = text.replace(one, "")
         m = self._markers
         names = "|".join(map(re.escape, self._tools))
+        keys = "|".join(
+            re.escape(key) for tool in self._tools.values() for key in tool.parameters["properties"]
+        )
         if names and (found := re.search(_PRINTED.format(names=names), text, re.MULTILINE)):
             reason = f"a call must stand between {m.call_open} and {m.call_close}"
             return Fault("no_wrapper", reason, at=found.start())
-        if names and (found := re.search(_PRINTED_XML.format(names=names), text, re.MULTILINE)):
-            reason = f"a call is JSON {_FORM} between {m.call_open} and {m.call_close}, not XML"
-            return Fault("wrong_dialect", reason, at=found.start())
+        for pattern in _PRINTED_OTHERWISE if names else ():
+            if found := re.search(pattern.format(names=names, keys=keys or "(?!)"), text, re.MULTILINE):
+                reason = f"a call is JSON {_FORM} between {m.call_open} and {m.call_close}, not XML, Python or the like"
+                return Fault("wrong_dialect", reason, at=found.start())
         raw = next((tool for tool in self._tools.values() if tool.freeform), None)
         if raw and (found := re.search(_PRINTED_PATCH, text, re.MULTILINE)):
             reason = (
@@ -269,12 +275,34 @@ class AnswerReader:
 
 _FORM = '{"name": …, "arguments": {…}}'
 
-# A line that begins with a call, maybe behind another wrapper, a fence or in an array.
+# A line that begins with a call, maybe behind another wrapper, a fence or in an array; a whole call after words; a
+# whole call of a tool that there is not.
 _PRINTED = (
     r"^[ \t]*(?:</?[\w|]+>|\[[A-Z_]+\]|```\w*|\[|[ \t])*\{{\s*"
-    r'(?:"name"\s*:\s*"(?:{names})"|"(?:arguments|parameters)"\s*:[^\n]*"name"\s*:\s*"(?:{names})")'
+    r'(?:"name"\s*:\s*"(?:{names})"|"(?:arguments|parameters)"\s*:[^\n]*"name"\s*:\s*"(?:{names})"|'
+    r'"name"\s*:\s*"[\w.-]+"\s*,\s*"(?:arguments|parameters)"\s*:\s*\{{)|'
+    r'^(?!.*`)[^\n]*\{{\s*"name"\s*:\s*"(?:{names})"\s*,\s*"(?:arguments|parameters)"\s*:\s*\{{'
 )
-_PRINTED_XML = r'^[ \t]*<(?:function\s*=\s*"?|(?:function|invoke|tool_call)\s+name\s*=\s*"?)(?:{names})\b'
+_PRINTED_OTHERWISE = (
+    # XML, with a known name, or with parameters behind any
+    r'^(?!.*`)[^\n]*<(?:function\s*=\s*"?|(?:function|invoke|tool_call)\s+name\s*=\s*"?)(?:{names})\b',
+    r'^[ \t]*<function\s*=\s*"?[\w.-]+"?>\s*(?:<parameter\b|</function>)',
+    r"^[ \t]*<(?:{names})>\s*<(?:{keys})>",
+    # Python
+    r"^[ \t]*(?:<\|\w+\|>)?(?:\[|print\(|await |\w+ = )?(?:{names})\(\s*(?:{keys})\s*=",
+    r"^[ \t]*functions\.(?:{names})\(",
+    # JSON that is none
+    r"^[ \t]*\{{\s*(?:'name'\s*:\s*'(?:{names})'|name\s*:\s*[\"'](?:{names})[\"'])",
+    # of other interfaces: a line of JSON that names a tool
+    r'^[ \t]*(?:functools)?[\[{{][^\n]*"(?:name|tool|function|action|tool_name)"\s*:\s*"(?:{names})"',
+    # of OpenAI's interface, Mistral, ReAct, DeepSeek, harmony
+    r'"function"\s*:\s*\{{\s*"name"\s*:\s*"(?:{names})"\s*,\s*"arguments"',
+    r"^[ \t]*\[TOOL_CALLS\]\s*(?:{names})\b",
+    r"^[ \t]*Action:[ \t]*(?:{names})[ \t]*$",
+    r"<[|\uff5c]tool[_\u2581]sep[|\uff5c]>\s*(?:{names})\b",
+    r"<\|channel\|>[^\n]*\bto=functions\.(?:{names})\b",
+)
+"""Calls in other dialects, as free text; more of them than a model that was trained on this one writes."""
 _PRINTED_PATCH = r"^[ \t]*\*\*\* Begin Patch[ \t\r]*$"
 
 

@@ -183,7 +183,8 @@ def _call_end(pieces: Sequence[Piece], start: int, markers: Markers, cut: bool) 
             first = at if first is None else first
         elif pieces[at] == Marker(markers.call_open):
             body = as_text(pieces[start:at])
-            if body.endswith("\n") and _is_whole(body):
+            # In a line of a patch it is text.
+            if _is_whole(body) and (body.endswith("\n") or PATCH_BEGIN not in body):
                 return at, False
     if first is None or (cut and _ends_in_string(as_text(pieces[start:first]))):
         return len(pieces), False

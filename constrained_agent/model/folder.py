@@ -33,6 +33,7 @@ class Snapshot:
         tokenizer_json: text of tokenizer.json with the added tokens that only tokenizer_config.json lists.
         added_tokens: id to text.
         weight_bytes: size of the weight files.
+        end_token: the one that tokenizer_config.json names, for models whose other files name none.
     """
 
     path: Path
@@ -42,16 +43,20 @@ class Snapshot:
     added_tokens: Mapping[int, str]
     chat_template: str | None
     weight_bytes: int
+    end_token: str | None = None
 
     @property
     def end_tokens(self) -> tuple[str, ...]:
         """The tokens that the model's own files end an answer with."""
         ids: Any = self.generation.get("eos_token_id") or self.config.get("eos_token_id")
-        return tuple(
+        named = tuple(
             self.added_tokens[index]
             for index in (ids if isinstance(ids, list) else [ids])
             if isinstance(index, int) and index in self.added_tokens
         )
+        if ids is None and self.end_token in self.added_tokens.values():
+            return (str(self.end_token),)
+        return named
 
 
 def missing(path: Path, mend: str = "") -> str | None:
@@ -65,7 +70,7 @@ def missing(path: Path, mend: str = "") -> str | None:
             return name
     index = path / _INDEX
     if not index.is_file():
-        return None if any(path.glob(_WEIGHTS)) else "model.safetensors"
+        return None if any(file.is_file() for file in path.glob(_WEIGHTS)) else "model.safetensors"
     with _laid_out(index, mend):
         shards = sorted({str(name) for name in _json(index, mend).get("weight_map", {}).values()})
     return next((name for name in shards if not (path / name).is_file()), None)
@@ -100,6 +105,7 @@ def read(path: Path, mend: str) -> Snapshot:
         added_tokens=added_tokens,
         chat_template=chat_template,
         weight_bytes=sum(file.stat().st_size for file in path.glob(_WEIGHTS)),
+        end_token=_content(settings.get("eos_token")),
     )
 
 
@@ -122,7 +128,10 @@ def complete(card: Card, snapshot: Snapshot) -> Card:
     if card.complete:
         return card
     if not snapshot.end_tokens:
-        raise ModelError(f"{snapshot.path} names no end token (eos_token_id in generation_config.json)")
+        raise ModelError(
+            f"{snapshot.path} names no end token of its vocabulary (eos_token_id in generation_config.json or "
+            "config.json: the id of an added token; or eos_token in tokenizer_config.json)"
+        )
     added = set(snapshot.added_tokens.values())
     thinks = added.issuperset(_THINK_MARKERS)
     sampling = _sampling(snapshot.generation, card.sampling)
@@ -180,6 +189,12 @@ def _chat_template(path: Path, settings: Mapping[str, Any]) -> str | None:
     if isinstance(template, list):  # several, by name
         template = next((entry["template"] for entry in template if entry["name"] == "default"), None)
     return template if isinstance(template, str) else None
+
+
+def _content(token: Any) -> str | None:
+    """The text of a token that is written as a string or as an object."""
+    text = token.get("content") if isinstance(token, dict) else token
+    return text if isinstance(text, str) else None
 
 
 def _optional_json(path: Path, mend: str) -> dict[str, Any]:

@@ -42,10 +42,13 @@ class Tokenizer:
         Raises:
             ModelError: its kind is not supported, it lacks an end token, or its bytes do not round-trip.
         """
-        spec = json.loads(tokenizer_json)
+        try:
+            spec, self._plain = _read(tokenizer_json)
+        # An edge: what the library says of a file that it cannot read is a bare Exception.
+        except Exception as error:
+            raise ModelError(f"tokenizer.json cannot be read: {error}; fetch the model anew") from error
         added = {entry["id"]: entry["content"] for entry in spec.get("added_tokens", [])}
         self._id_of = {content: token for token, content in added.items()}
-        self._plain = tokenizers.Tokenizer.from_str(json.dumps(_without_extras(spec)))
         self.token_bytes, unused = _byte_table(spec, added)
         self.vocab_size = len(self.token_bytes)
         self.special_ids = sorted({*added, *unused})
@@ -139,6 +142,11 @@ class Tokenizer:
 
 _PROBES = ("a", " a b", "a\nb\n\n  c", "x = {1: 'y'};\t# z", "Hello, world! 123")
 """Texts that every vocabulary for code can spell."""
+
+
+def _read(tokenizer_json: str) -> tuple[dict[str, Any], tokenizers.Tokenizer]:
+    spec = json.loads(tokenizer_json)
+    return spec, tokenizers.Tokenizer.from_str(json.dumps(_without_extras(spec)))
 
 
 class StreamDecoder:

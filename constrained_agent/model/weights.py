@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _CACHED_TOKENS = 8_192  # a conversation that memory must have room for beside the weights
 _WORKING_BYTES = 500_000_000  # logits and activations of a pass, tokenizer, grammar
+_MAX_SHOWN_CHARS = 400  # of what mlx-lm says
 _UNPACKED_SHARE = 0.5  # of the available memory that float32 weights may take on a CPU
 
 
@@ -130,7 +131,7 @@ def _read_module(path: Path, mend: str) -> Any:
     # An edge: a model type that mlx-lm does not know, a config without its shape or of no sense, arrays that do not
     # fit it, or code of the model's own come out as whatever it happens upon.
     except Exception as error:
-        raise ModelError(f"mlx-lm cannot load {path}: {_first_line(error)}") from error
+        raise ModelError(f"mlx-lm cannot load {path}: {_in_short(error)}; fetch it anew: {mend}") from error
     return module
 
 
@@ -153,6 +154,9 @@ def _loaded(
         mx.eval(module.parameters())
     except RuntimeError as error:
         raise ModelError(f"the weights in {origin} are broken ({_first_line(error)})") from error
+    logits = module(mx.array([[0]]))
+    if not mx.isfinite(logits).all():
+        raise ModelError(f"the weights in {origin} are broken: they come to numbers that are not finite")
     arrays = [array for _, array in tree_flatten(module.parameters())]
     floats = Counter(array.dtype for array in arrays if mx.issubdtype(array.dtype, mx.floating))
     float_type = floats.most_common(1)[0][0]
@@ -162,8 +166,7 @@ def _loaded(
         module=module,
         tokenizer_json=tokenizer_json,
         chat_template=chat_template,
-        # The graph alone knows it: nothing is computed here.
-        logit_width=module(mx.array([[0]])).shape[-1],
+        logit_width=logits.shape[-1],
         context_length=card.context_length,
         end_tokens=card.end_tokens,
         n_bytes=sum(array.nbytes for array in arrays),
@@ -218,3 +221,9 @@ def check_memory(card: Card, needed_bytes: int) -> None:
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def _in_short(error: Exception) -> str:
+    """All lines as one: mlx-lm names the arrays that are missing below its first."""
+    words = " ".join(str(error).split())
+    return words[:_MAX_SHOWN_CHARS] if words else type(error).__name__

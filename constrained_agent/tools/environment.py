@@ -77,6 +77,11 @@ def marked(variables: Mapping[str, str], mark: str, inherited: str = "") -> dict
 def looks_secret(name: str, value: str) -> bool:
     """Whether a variable's name, or the form of its value, is one of a secret."""
     upper = name.upper()
+    return bool(_FAMILIES.fullmatch(upper) or names_secret(name) or _VALUES.search(value))
+
+
+def names_secret(name: str) -> bool:
+    """Whether a part of a variable's name says that a secret is in it."""
+    upper = name.upper()
     parts = [] if upper == "PWD" else re.split(r"[_.-]+", upper)  # the folder, not a password
-    named = _FAMILIES.fullmatch(upper) or any(_WORDS.fullmatch(part) for part in parts)
-    return bool(named or _VALUES.search(value))
+    return any(_WORDS.fullmatch(part) for part in parts)

@@ -113,3 +113,21 @@ def test_a_run_in_a_small_context_goes_on(tiny_runtime, tmp_path, level):
     read = {reading.path for reading in agent.tools.readings()}
     assert "f7.txt" in read
     assert "f0.txt" not in read
+
+
+def test_results_that_nobody_has_seen_are_cut_to_what_fits(tiny_runtime):
+    """Else a model would ask for them again and again, and be stopped for it."""
+    conversation = filled(tiny_runtime, 1)
+    conversation.answered(Answered(conversation, tiny_runtime.tokenizer, "Look at all."), 4)
+    for n in range(4):
+        conversation.give(f"new {n}\n{LONG}", f"read_file(path='n{n}.txt')", f"n{n}.txt")
+    conversation.settle("none")
+    n_before, limit = conversation.n_tokens, 2_000
+    assert n_before > limit
+    conversation.shrink(limit // 2, limit)
+    seen = text(tiny_runtime, conversation)
+    assert conversation.n_tokens <= limit
+    assert seen.count("[... cut: ") == 4
+    assert all(f"new {n}\n1: a line" in seen for n in range(4)), "of each the head is there"
+    assert seen.count("59: a line") == 4, "and the tail"
+    assert sum(count for _, count in conversation.tokens()) == conversation.n_tokens

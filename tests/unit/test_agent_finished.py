@@ -75,6 +75,11 @@ def test_announced(text):
         "I wrote the new file.",
         "Added + 1 to the index.",
         "I solved the problem.",
+        "File updated.",
+        "f.txt was updated.",
+        "Successfully updated f.txt.",
+        "The change is done: f.txt was edited.",
+        "f.txt now contains 1 instead of one.",
     ],
 )
 def test_claimed(text):
@@ -115,6 +120,8 @@ def test_claimed(text):
         "Added lines are green, removed lines are red.",
         "The two lines that need to be changed are 35 and 41.",
         "I must admit that I do not know.",
+        "The problem is solved by a lock around the counter.",
+        "f.txt was changed by the last release.",
         "I'd like to see the traceback first.",
         "I will not change the tests.",
         "I'll leave the tests as they are.",

@@ -157,6 +157,53 @@ def test_a_task_that_does_not_fit_is_not_in_the_way_of_the_next_one(tiny_runtime
     assert "long.txt" not in agent.prompt_text(-1)
 
 
+def test_nor_is_one_for_which_the_conversation_was_made_shorter(tiny_runtime, root):
+    (root / "some.txt").write_text("1234567890,1234567890\n" * 60)
+    looks = [call("read_file", path="some.txt"), call("read_file", path="f.txt")]
+    agent = ScriptedAgent(tiny_runtime, root, [*looks, *looks, "The end.", "The end."], max_turns=0)
+    agent.model.context_limit = 6_000
+    assert agent.run("Look at some.txt.").exit_reason == "done"
+    with pytest.raises(UserError):
+        agent.run("word " * 9_000)
+    assert agent.run("Look at something shorter.").exit_reason == "done"
+    assert "Look at some.txt." in agent.prompt_text(-1)
+    assert "word word" not in agent.prompt_text(-1)
+
+
+def test_to_look_again_since_the_person_says_so_is_no_repetition(tiny_runtime, root):
+    class Said:
+        def take(self):
+            return ["Look again."]
+
+    look = call("read_file", path="f.txt")
+    agent = ScriptedAgent(tiny_runtime, root, [*[look] * 5, "I looked."], max_turns=5)
+    agent.agent._inbox = Said()
+    assert agent.run().exit_reason == "max_turns"
+
+
+def test_what_the_stop_hook_refuses_did_not_succeed(tiny_runtime, root):
+    settings = {"test_command": "true", "stop_hook": "false", "max_verifications": 2}
+    result = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "Done.", "Done."], **settings).run()
+    assert (result.exit_reason, result.tests_passed, result.succeeded) == ("tests_failed", True, False)
+
+
+def test_reading_makes_no_test_run_again(tiny_runtime, root):
+    look = call("read_file", path="f.txt")
+    command = "echo x >> ../runs; grep -q two f.txt"
+    result = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, look, "Done."], test_command=command).run()
+    assert (result.exit_reason, result.tests_passed) == ("done", True)
+    assert (root.parent / "runs").read_text() == "x\n"
+
+
+def test_rounds_of_four_are_seen(tiny_runtime, root):
+    looks = [
+        call("list_dir", path="."),
+        *(call("read_file", path=name) for name in ("f.txt", "g.txt", "h.txt")),
+    ]
+    result = ScriptedAgent(tiny_runtime, root, looks * 5, max_turns=0).run()
+    assert (result.exit_reason, result.turns) == ("repeated_calls", 12)
+
+
 def test_a_result_of_many_tokens_is_cut_to_its_share_of_the_context(tiny_runtime, root):
     (root / "digits.csv").write_text("1234567890,0987654321\n" * 300)
     agent = ScriptedAgent(tiny_runtime, root, [call("read_file", path="digits.csv"), "The end."])

@@ -132,3 +132,8 @@ def test_records_are_marked_where_something_was_masked():
     }
     clean = {"event": "note", "text": "nothing", "n": 1, "list": [1, "a", None]}
     assert Masker().record(clean) == clean
+
+
+@pytest.mark.parametrize("name", ["DB_PASS", "SESSION_COOKIE", "MY_JWT", "NPM_TOKENS", "AUTH_HEADER"])
+def test_what_is_kept_from_commands_is_masked_where_it_was_passed_on(name):
+    assert Masker({name: "quite-s3cret-thing"}).text("it is quite-s3cret-thing.") == "it is ***hing."

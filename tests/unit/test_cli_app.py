@@ -106,3 +106,20 @@ sys.exit(app.run([]))
     assert done.returncode == 130, done.stderr
     assert "interrupted" in done.stderr
     assert subprocess.run(["pgrep", "-f", "sleep 98765"], capture_output=True).returncode == 1
+
+
+def test_a_package_that_is_not_there_is_one_line():
+    code = (
+        "import sys; sys.modules['mlx'] = None; sys.modules['mlx.core'] = None; "
+        "from constrained_agent.cli.app import run; "
+        "raise SystemExit(run(['generate', '--model', 'smollm2-135m', '--prompt', 'x']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "the package mlx is not installed: pip install mlx" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_empty_name_of_a_model_is_told(capsys):
+    assert run(["generate", "--model", "", "--prompt", "x"]) == 2
+    assert "--model is empty" in capsys.readouterr().err

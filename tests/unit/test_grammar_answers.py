@@ -239,3 +239,70 @@ def test_a_fault_does_not_hide_a_call(tiny_runtime, raw, calls, kinds):
 def test_a_call_that_was_cut_off_is_no_call(tiny_runtime, raw):
     answer = read(raw, tiny_runtime, cut=True)
     assert (answer.calls, [fault.kind for fault in answer.faults]) == ((), ["cut"])
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[read_file(path="a")]', "[read_file"),
+        ('read_file(path="a")', "read_file"),
+        ('<|python_tag|>read_file(path="a")', "<|python_tag|>"),
+        ('```tool_code\nprint(read_file(path="a"))\n```', "print("),
+        ('functions.read_file({"path": "a"})', "functions."),
+        ('[TOOL_CALLS]read_file[ARGS]{"path": "a"}', "[TOOL_CALLS]"),
+        ('Let me see.\nAction: read_file\nAction Input: {"path": "a"}', "Action: read_file"),
+        ("{'name': 'read_file', 'arguments': {'path': 'a'}}", "{'name'"),
+        ('{name: "read_file", arguments: {path: "a"}}', "{name"),
+        ('{"type":"function","function":{"name":"read_file","arguments":"{}"}}', '{"type"'),
+        ('{"tool_calls": [{"name": "read_file", "arguments": {"path": "a"}}]}', '{"tool_calls"'),
+        ('{"id": "call_1", "name": "read_file", "arguments": {"path": "a"}}', '{"id"'),
+        ('{"tool": "read_file", "path": "a"}', '{"tool"'),
+        ('functools[{"name": "read_file", "arguments": {"path": "a"}}]', "functools"),
+        ('I see: {"name": "read_file", "arguments": {"path": "a"}}', "I see"),
+        ("I read it. <function=read_file><parameter=path>a</parameter>", "I read it"),
+        ('{"name": "Read", "arguments": {"path": "a"}}', '{"name": "Read"'),
+        ("<function=Read>\n<parameter=path>a</parameter>\n</function>", "<function=Read>"),
+        ("<read_file>\n<path>a</path>\n</read_file>", "<read_file>"),
+        (
+            "<\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>read_file\n",
+            "<\uff5ctool\u2581sep",
+        ),
+        ("<|channel|>commentary to=functions.read_file <|message|>{}", "<|channel|>"),
+    ],
+)
+def test_calls_in_other_dialects_are_attempts_at_calls(text, place, tiny_runtime):
+    answer = read(text, tiny_runtime)
+    [fault] = answer.faults
+    assert fault.kind in ("no_wrapper", "wrong_dialect")
+    assert text[fault.at :].startswith(place)
+    assert answer.starts == (fault.at,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I used read_file to look at a.",
+        'The call `{"name": "read_file", "arguments": {"path": "a"}}` shows it.',
+        "In read_file(path) the path is opened.",
+        'The file holds {"name": "x", "arguments": 3}.',
+        '{"name": "demo", "version": 1}',
+        'Use `read_file(path="a")` for that.',
+        "def read_file(path):\n    return open(path).read()",
+        "The tag <function> has no name.",
+        "Action: none is needed.",
+    ],
+)
+def test_words_about_calls_are_words(text, tiny_runtime):
+    answer = read(text, tiny_runtime)
+    assert (answer.items, answer.text) == ((), text)
+
+
+def test_a_call_of_keys_and_values_is_another_dialect(tiny_runtime):
+    body = "read_file\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>"
+    assert [fault.kind for fault in read(in_call(body), tiny_runtime).faults] == ["wrong_dialect"]
+
+
+def test_a_call_that_is_not_closed_hides_none_in_the_same_line(tiny_runtime):
+    answer = read(OPEN + READ + READ_CALL, tiny_runtime)
+    assert [fault.kind for fault in answer.faults] == ["wrapper_unclosed"]
+    assert [call.name for call in answer.calls] == ["read_file"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -407,3 +408,59 @@ def test_cache_directory(own: str, xdg: str, expected: str, monkeypatch: pytest.
     monkeypatch.setenv("CONSTRAINED_AGENT_CACHE", own)
     monkeypatch.setenv("XDG_CACHE_HOME", xdg)
     assert fetch.cache_directory() == Path(expected)
+
+
+def test_weights_of_no_sense(folder: Path) -> None:
+    path = next(folder.glob("*.safetensors"))
+    arrays = mx.load(str(path))
+    mx.eval(arrays)
+    arrays["model.norm.weight"] = arrays["model.norm.weight"] * float("nan")
+    mx.save_safetensors(str(path), arrays, {"format": "mlx"})
+    with pytest.raises(ModelError, match="numbers that are not finite"):
+        weights.load(cards.resolve(str(folder)))
+
+
+def test_arrays_that_are_missing_are_named(folder: Path) -> None:
+    path = next(folder.glob("*.safetensors"))
+    arrays = mx.load(str(path))
+    mx.eval(arrays)
+    del arrays["model.norm.weight"]
+    mx.save_safetensors(str(path), arrays, {"format": "mlx"})
+    with pytest.raises(ModelError, match=r"Missing 1 parameters: model\.norm\.weight\.?; fetch it anew"):
+        weights.load(cards.resolve(str(folder)))
+
+
+def test_a_link_to_nowhere_is_a_missing_file(folder: Path) -> None:
+    path = next(folder.glob("*.safetensors"))
+    path.unlink()
+    path.symlink_to(folder / "gone")
+    with pytest.raises(ModelError, match="safetensors is missing; fetch it"):
+        weights.load(cards.resolve(str(folder)))
+
+
+def test_an_end_token_that_only_the_settings_name(folder: Path) -> None:
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    config = json.loads((folder / "config.json").read_text())
+    config.pop("eos_token_id", None)
+    (folder / "config.json").write_text(json.dumps(config))
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "eos_token": "<|im_end|>"}))
+    assert weights.load(cards.resolve(str(folder))).end_tokens == ("<|im_end|>",)
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_knows(folder: Path) -> None:
+    from constrained_agent.agent.runtime import Runtime
+
+    loaded = weights.load(cards.resolve(str(folder)))
+    with pytest.raises(ModelError, match="they do not belong together"):
+        Runtime(dataclasses.replace(loaded, logit_width=151_650))
+
+
+def test_a_tokenizer_that_cannot_be_read(folder: Path) -> None:
+    from constrained_agent.agent.runtime import Runtime
+
+    loaded = weights.load(cards.resolve(str(folder)))
+    data = json.loads(loaded.tokenizer_json)
+    data["model"]["merges"] = [["no", "such"]]
+    with pytest.raises(ModelError, match=r"tokenizer\.json cannot be read"):
+        Runtime(dataclasses.replace(loaded, tokenizer_json=json.dumps(data)))

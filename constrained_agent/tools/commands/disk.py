@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from constrained_agent.tools.commands import options, paths
 from constrained_agent.tools.commands.paths import Zone
@@ -126,6 +127,13 @@ def _write_operands(call: Call) -> Judgement:
     return worst(*(paths.writing(one, call.scene) for one in operands), writes())
 
 
+def _split(call: Call) -> Judgement:
+    """`split --filter=COMMAND` runs it on each piece."""
+    lines = [value for value in options.values(call.args, "", "--filter") if value]
+    judged = [call.scene.engine.line(line, call.scene.copy()) for line in lines]
+    return worst(_write_operands(call), *judged)
+
+
 def _tee(call: Call) -> Judgement:
     found = worst(reads(), *(paths.writing(one, call.scene) for one in options.operands(call.args)))
     for operand in options.operands(call.args):
@@ -209,6 +217,8 @@ def arguments_of(call: Call, name: str) -> Judgement:
 
 def _tar(call: Call) -> Judgement:
     """`tar`: it can run programs, unpack anywhere, and delete what it packed."""
+    if call.args and call.args[0].isalpha():  # `tar cf`: options without a dash, no word that names a program
+        call = replace(call, argv=[call.argv[0], f"-{call.args[0]}", *call.args[1:]])
     found = writes("packs or unpacks files")
     if options.flag(call.args, "", "--remove-files"):
         found = worst(found, danger("deletes the files that it packs"))
@@ -248,7 +258,8 @@ JUDGES: Mapping[str, Judge] = {
     **dict.fromkeys(["unlink", "rmdir"], _unlink),
     "mv": _mv,
     **dict.fromkeys(["cp", "install"], _cp),
-    **dict.fromkeys(["touch", "mkdir", "truncate", "mkfifo", "sponge", "split", "csplit"], _write_operands),
+    **dict.fromkeys(["touch", "mkdir", "truncate", "mkfifo", "sponge", "csplit"], _write_operands),
+    "split": _split,
     "tee": _tee,
     **dict.fromkeys(["ln", "link", "symlink"], _ln),
     "dd": _dd,

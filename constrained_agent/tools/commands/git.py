@@ -64,6 +64,8 @@ _PROGRAM_OPTIONS = (
     "--open-files-in-pager",
 )
 
+_PROGRAM_LETTERS = {("grep", "--open-files-in-pager"): "O", ("difftool", "--extcmd"): "x"}
+
 
 def _git(call: Call) -> Judgement:
     name, rest = options.first_of(call.args, GLOBAL_VALUED)
@@ -73,7 +75,7 @@ def _git(call: Call) -> Judgement:
         return danger("runs a git command that is only known when it runs")
     for option in _PROGRAM_OPTIONS:
         if not (name in ("commit", "rebase", "bisect", "submodule") and option == "--exec"):
-            letter = "O" if name == "grep" and "pager" in option else ""
+            letter = _PROGRAM_LETTERS.get((name, option), "")
             values = [one for one in options.values(rest, letter, option) if one]
             found = worst(
                 found,

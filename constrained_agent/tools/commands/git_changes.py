@@ -17,7 +17,10 @@ RUNS_KEYS = re.compile(
     r"url\.|protocol\.|include|submodule\..*\.update|browser|man\.|web\.|interactive\.|sendemail|http\.|user\.signingkey|trailer\.",
     re.IGNORECASE,
 )
-_OTHER_COMMIT = re.compile(r".*[~^]|.*@\{|[0-9a-f]{7,40}|(?:origin|upstream)/.*|ORIG_HEAD|FETCH_HEAD|refs/.*")
+_OTHER_COMMIT = re.compile(
+    r".*[~^].*|.*@\{.*|[0-9a-f]{7,40}|(?:origin|upstream)/.*|ORIG_HEAD|FETCH_HEAD|refs/.*|main|master|trunk|develop|"
+    r"v?\d+(?:\.\d+)+"
+)
 
 
 def run_line(text: str, call: Call) -> Judgement:

@@ -8,8 +8,8 @@ from constrained_agent.tools.commands.quoting import BREAK
 from constrained_agent.tools.commands.scene import UNKNOWN, Scene
 
 _MOVING = frozenset(["_", "REPLY", "OPTARG", "BASH_COMMAND", "FUNCNAME", "MAPFILE", "BASH_EXECUTION_STRING"])
-_NUMBERS = {"?": "1", "#": "1", "!": "4242", "$": "1", "PPID": "1"}
-"""`$!` is a process that the line started, the last two are such as it did not: like the first of all processes."""
+_NUMBERS = {"?": "1", "#": "1", "!": "4242", "$": "4242", "PPID": "1"}
+"""`$!` and `$$` are the line's own processes; its parent is one that it did not start, like the first of all."""
 
 _LIST = re.compile(r"\"\$(?:@|\{@\}|\{(\w+)\[@\]\})\"")
 
