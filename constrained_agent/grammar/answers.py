@@ -281,7 +281,7 @@ _PRINTED = (
     r"^[ \t]*(?:</?[\w|]+>|\[[A-Z_]+\]|```\w*|\[|[ \t])*\{{\s*"
     r'(?:"name"\s*:\s*"(?:{names})"|"(?:arguments|parameters)"\s*:[^\n]*"name"\s*:\s*"(?:{names})"|'
     r'"name"\s*:\s*"[\w.-]+"\s*,\s*"(?:arguments|parameters)"\s*:\s*\{{)|'
-    r'^(?!.*`)[^\n]*\{{\s*"name"\s*:\s*"(?:{names})"\s*,\s*"(?:arguments|parameters)"\s*:\s*\{{'
+    r'^(?!.*`)[^\n]*\{{[ \t]*"name"[ \t]*:[ \t]*"(?:{names})"[ \t]*,[ \t]*"(?:arguments|parameters)"[ \t]*:[ \t]*\{{'
 )
 _PRINTED_OTHERWISE = (
     # XML, with a known name, or with parameters behind any
@@ -293,8 +293,9 @@ _PRINTED_OTHERWISE = (
     r"^[ \t]*functions\.(?:{names})\(",
     # JSON that is none
     r"^[ \t]*\{{\s*(?:'name'\s*:\s*'(?:{names})'|name\s*:\s*[\"'](?:{names})[\"'])",
-    # of other interfaces: a line of JSON that names a tool
-    r'^[ \t]*(?:functools)?[\[{{][^\n]*"(?:name|tool|function|action|tool_name)"\s*:\s*"(?:{names})"',
+    # of other interfaces: a line of JSON that names a tool, and does not describe it
+    r'^[ \t]*(?:functools)?[\[{{](?!.*"(?:description|properties)"\s*:)[^\n]*'
+    r'"(?:name|tool|function|action|tool_name)"\s*:\s*"(?:{names})"',
     # of OpenAI's interface, Mistral, ReAct, DeepSeek, harmony
     r'"function"\s*:\s*\{{\s*"name"\s*:\s*"(?:{names})"\s*,\s*"arguments"',
     r"^[ \t]*\[TOOL_CALLS\]\s*(?:{names})\b",

@@ -290,6 +290,8 @@ def test_calls_in_other_dialects_are_attempts_at_calls(text, place, tiny_runtime
         "def read_file(path):\n    return open(path).read()",
         "The tag <function> has no name.",
         "Action: none is needed.",
+        '{"type": "function", "function": {"name": "read_file", "description": "Reads.", "parameters": {}}}',
+        'def call():\n    return {\n        "name": "apply_patch",\n        "arguments": {"patch": ""},\n    }',
     ],
 )
 def test_words_about_calls_are_words(text, tiny_runtime):
