@@ -110,10 +110,6 @@ class Agent:
         try:
             while reason is None:
                 reason = run.budget.spent() or self._turn(run)
-            if reason != "interrupted":  # whoever stops a run does not wait for its tests
-                verifier.run_tests()
-            if self._wrap_up(run, reason):
-                reason = "interrupted"
         except KeyboardInterrupt:
             reason = "interrupted"
         except (PromptTooLongError, BudgetError) as error:
@@ -129,7 +125,19 @@ class Agent:
             run.last_error, reason = str(error), "model_error"
         finally:
             self._calls.settle(notes.INTERRUPTED, "interrupted")
-        return self._close(run, reason)
+        return self._close(run, self._finish(run, reason))
+
+    def _finish(self, run: Tally, reason: ExitReason) -> ExitReason:
+        """The last tests, and the last words; returns why the run ended in the end."""
+        if reason in ("interrupted", "model_error"):  # whoever stops a run does not wait for its tests
+            return reason
+        try:
+            run.verifier.run_tests()
+            return "interrupted" if self._wrap_up(run, reason) else reason
+        except KeyboardInterrupt:
+            return "interrupted"
+        finally:
+            self._calls.settle(notes.INTERRUPTED, "interrupted")
 
     def _open(self, task: str, files: Sequence[str]) -> None:
         """Append the task; in a new conversation, the system message before it."""
@@ -282,7 +290,7 @@ class Agent:
         try:
             self._room.make()
             turn = self._answer(run, run.budget.n_turns + 1, "none", brief, None)
-        except (PromptTooLongError, BudgetError, DecodeError) as error:
+        except (PromptTooLongError, BudgetError, DecodeError, GrammarError) as error:
             run.last_error = str(error)  # the run stands without last words
             return False
         run.answer = turn.answer.text

@@ -170,6 +170,20 @@ def test_nor_is_one_for_which_the_conversation_was_made_shorter(tiny_runtime, ro
     assert "word word" not in agent.prompt_text(-1)
 
 
+def test_where_the_conversation_outgrows_the_context_the_tests_have_the_last_word(tiny_runtime, root):
+    agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "never asked for"], test_command="true")
+    room = agent.model.room
+
+    def full_after_the_first(n_prompt):
+        if len(agent.model.prompts):
+            agent.model.context_limit = 10
+        return room(n_prompt)
+
+    agent.model.room = full_after_the_first
+    result = agent.run()
+    assert (result.exit_reason, result.tests_passed, result.succeeded) == ("token_budget", True, True)
+
+
 def test_to_look_again_since_the_person_says_so_is_no_repetition(tiny_runtime, root):
     class Said:
         def take(self):

@@ -462,6 +462,13 @@ class TestTalk:
         assert made.reasons == ["interrupted"]
         assert made.terminal.given_back == ["More.\n> Later."]
 
+    def test_commands_that_were_typed_before_it_are_run(self, talking, capsys):
+        keys = ["More.", "/help", "> Later.", "ctrl-c"]
+        made = pressing(talking, "call_started", keys, [ONE_TO_TWO, "Two."], "First.")
+        assert made.run() == 0
+        assert made.terminal.given_back == ["More.\n> Later."]
+        assert "Alt-Enter" in capsys.readouterr().err
+
     def test_two_interrupts_end_it(self, talking, capsys):
         made = talking([], "ctrl-c", "/help", "ctrl-c", "ctrl-c", "never")
         assert made.run() == 130

@@ -200,10 +200,16 @@ class Talk:
         return found
 
     def _give_back(self) -> None:
-        """Whoever stops a task wants to think: what was typed before goes back into the line, unsent."""
-        lines = self._lines()
-        self._aside.extend(line for line in lines if line.n_interrupts == self._interrupts.count)
-        unsent = [line.text for line in lines if line.n_interrupts < self._interrupts.count]
+        """Whoever stops a task wants to think: what was typed before goes back into the line, unsent.
+
+        Commands do not: they would be words there, beside others. They are run now.
+        """
+        unsent = []
+        for line in self._lines():
+            if line.n_interrupts == self._interrupts.count or typed.read(line.text)[0] == "command":
+                self._aside.append(line)
+            else:
+                unsent.append(line.text)
         unsent += [f"> {task}" for task in self._later]
         self._later.clear()
         if unsent:
