@@ -98,7 +98,7 @@ def test_killed_at_random_and_gone_on_with_it_comes_to_the_same(tiny_qwen3_dir, 
         code, err = stopped(with_signal, rng.randrange(1, 4), rng, *arguments)
         if with_signal == signal.SIGINT:
             assert code == 130
-            assert f"stopped; what is done is in {into}, and --resume goes on with it" in err
+            assert f"stopped; what is done is in {into}: --resume goes on with it" in err
         else:
             assert code == -signal.SIGKILL
     assert 3 <= len(Folder(into).load()) < len(whole)
