@@ -22,6 +22,7 @@ from constrained_agent.patch import Patch
 from constrained_agent.tools import environment
 from constrained_agent.tools.commands import Risk
 from constrained_agent.tools.commands.apart import classify_apart
+from constrained_agent.tools.output import shortened
 from constrained_agent.tools.shell import CommandResult, exec_command, report
 from constrained_agent.tools.workspace import Workspace
 
@@ -152,10 +153,10 @@ def commanded(task: Task, command: str) -> Landed:
         if _tree(root) == before:
             if not failed:
                 return Landed("no_change", False, "", "the command changed no file")
-            return Landed("other_patch_error", False, failed, _said(result, root)[:_SHOWN_CHARS])
+            return Landed("other_patch_error", False, failed, shortened(_said(result, root), _SHOWN_CHARS))
         landed = tested(task, root)
         if failed and landed.outcome != "passed":
-            return Landed("other_patch_error", False, failed, _said(result, root)[:_SHOWN_CHARS])
+            return Landed("other_patch_error", False, failed, shortened(_said(result, root), _SHOWN_CHARS))
         return landed
 
 
@@ -176,12 +177,20 @@ def tested(task: Task, root: Path) -> Landed:
     if result.exit_code == 0 and not result.timed_out:
         return Landed("passed", True)
     kind = "timed_out" if result.timed_out else ""
-    return Landed("tests_failed", True, kind, _said(result, root)[-_SHOWN_CHARS:])
+    return Landed("tests_failed", True, kind, _end(_said(result, root)))
 
 
 def _said(result: CommandResult, root: Path) -> str:
     """What a command printed, without the random name of the copy in which it ran."""
     return report(result).replace(str(root.resolve()), ".").replace(str(root), ".")
+
+
+def _end(text: str) -> str:
+    """The last lines of what tests printed: there they say what is wrong."""
+    if len(text) <= _SHOWN_CHARS:
+        return text
+    tail = text[-_SHOWN_CHARS:]
+    return "…\n" + (tail.partition("\n")[2] or tail)
 
 
 def _errno(error: BaseException | None) -> int | None:
