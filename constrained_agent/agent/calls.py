@@ -83,13 +83,18 @@ class Calls:
             self._conversation.amend(tests.text)
         if (beside := turn.answer.beside) is not None:
             run.failures[beside.kind] += 1
-            self._conversation.amend(notes.BESIDE_NOTE.format(fault=beside.message))
+            self._amend(notes.BESIDE_NOTE.format(fault=beside.message))
         if run.budget.warns(repeats):
-            self._conversation.amend(notes.REPEAT_WARNING)
+            self._amend(notes.REPEAT_WARNING)
         if self._conversation.n_result_chars > self._room.long_chars:
-            self._conversation.amend(notes.REMINDER.format(task=shortened(run.task, _TASK_CHARS)))
+            self._amend(notes.REMINDER.format(task=shortened(run.task, _TASK_CHARS)))
         self.settle(notes.INTERRUPTED)
         return None
+
+    def _amend(self, text: str) -> None:
+        """Tell the model something behind the last result, and put that on record."""
+        self._conversation.amend(text)
+        self._transcript.write("note", text=text)
 
     def _only_reads(self, item: ToolCall | Fault) -> bool:
         """Whether nothing is another thing after a call."""

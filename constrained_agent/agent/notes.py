@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 REPEAT_WARNING = (
-    "You have sent this very call before. Sending it again changes nothing: "
+    "You have sent this very call before, and it will not be run a third time: "
     "do something else, or answer in words."
 )
 CUT_NOTE = (

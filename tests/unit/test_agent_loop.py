@@ -235,6 +235,8 @@ def test_rounds_of_calls_are_warned_about_and_stopped(tiny_runtime, root):
     assert "do something else" not in agent.prompt_text(3)
     assert "do something else" in agent.prompt_text(4)
     assert agent.prompt_text(5).count("do something else") == 1, "A, B, A, B, A is no further round"
+    [note] = [event for event in agent.events if event["event"] == "note"]
+    assert "do something else" in note["text"], "what the model was told is on record"
 
 
 def test_the_stop_hook_decides_as_well(tiny_runtime, root):
