@@ -102,7 +102,7 @@ class Result(Event):
 
 @dataclass(frozen=True, slots=True)
 class Changed(Event):
-    """What other hands changed."""
+    """What other hands changed, or a call that was interrupted."""
 
     turn: int
     changes: tuple[Change, ...]

@@ -188,7 +188,7 @@ class _Player:
         for event in events:
             if isinstance(event, Changed):
                 self.turn = event.turn
-                self._write(event.changes, "other hands", _TOO_LONG)
+                self._write(event.changes, "other hands or a stopped call", _TOO_LONG)
             elif isinstance(event, Result):
                 self.turn = event.turn
                 if (difference := self._result(event)) is not None:

@@ -105,7 +105,8 @@ def _show_event(out: Console, run: Run, event: Event, full: bool) -> None:
             out.print(Text(f"({said}) {printable(event.text)}", style="yellow"))
         case Changed():
             paths = ", ".join(change.path for change in event.changes)
-            out.print(Text(f"changed by other hands: {printable(paths)}", style="yellow"))
+            by = "other hands, or by a call that was stopped"
+            out.print(Text(f"changed by {by}: {printable(paths)}", style="yellow"))
         case End():
             out.rule(align="left")
             out.print(Text(printable(_ended(run, event))))
