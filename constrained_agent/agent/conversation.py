@@ -33,6 +33,7 @@ _LEAST_TOKENS = 60  # of a result; less says no more than its first line
 HEAD = "answer_head"
 """Name of the part of a prompt that begins the answer."""
 
+_SUMMARY_SHARE = 0.25  # of the limit of a conversation
 _SUMMARY_LINES = 60
 """Of the calls that turned into a summary, the last ones."""
 
@@ -213,7 +214,7 @@ class Conversation:
                 return n_changed
             n_changed += self._stub(message)
         while self.n_tokens > n_tokens and (turn := self._oldest_turn()):
-            self._summarise(turn)
+            self._summarise(turn, None if limit is None else int(limit * _SUMMARY_SHARE))
             n_changed += len(turn)
         newest = next((one for one in reversed(self.messages) if one.results), None)
         for message in self.messages:
@@ -244,6 +245,9 @@ class Conversation:
         ids = self._dialect.tool_results([result.text for result in results])
         message.results, message.ids = results, ids
 
+    def _n_tokens_of(self, lines: Sequence[str]) -> int:
+        return len(self._tokenizer.encode_plain("\n".join(lines)))
+
     def _fit(self, message: Message, limit: int) -> bool:
         """Shorten results that the model has not seen yet only as far as they must be, all to one length."""
         room = limit - (self.n_tokens - len(message.ids))
@@ -270,8 +274,12 @@ class Conversation:
         )
         return old[start:end]
 
-    def _summarise(self, turn: Sequence[Message]) -> None:
-        """Put a turn's calls and outcomes into the summary before it, made if need be."""
+    def _summarise(self, turn: Sequence[Message], n_tokens: int | None) -> None:
+        """Put a turn's calls and outcomes into the summary before it, made if need be.
+
+        Args:
+            n_tokens: about as long as it may be: its oldest lines give way; None: as long as its lines are.
+        """
         at = self.messages.index(turn[0])
         lines = [f"- {result.call}: {result.headline}" for message in turn for result in message.results]
         if not lines and (words := turn[0].words.strip()):
@@ -283,7 +291,10 @@ class Conversation:
         if at and self.messages[at - 1].kind == "summary":
             at -= 1
             lines = [*self.messages[at].words.split("\n"), *lines]
-        words = "\n".join(lines[-_SUMMARY_LINES:])
+        lines = lines[-_SUMMARY_LINES:]
+        while n_tokens is not None and len(lines) > 1 and self._n_tokens_of(lines) > n_tokens:
+            del lines[: max(1, len(lines) // 8)]
+        words = "\n".join(lines)
         # As a result: what it quotes was never said by the person.
         ids = self._dialect.tool_results([f"What was done before, in short:\n{words}"])
         # In one step: an interrupt leaves the turn or its summary.

@@ -131,3 +131,13 @@ def test_results_that_nobody_has_seen_are_cut_to_what_fits(tiny_runtime):
     assert all(f"new {n}\n1: a line" in seen for n in range(4)), "of each the head is there"
     assert seen.count("59: a line") == 4, "and the tail"
     assert sum(count for _, count in conversation.tokens()) == conversation.n_tokens
+
+
+def test_a_summary_takes_a_share_of_a_small_context(tiny_runtime):
+    conversation = filled(tiny_runtime, 40)
+    limit = 1_600
+    conversation.shrink(limit // 2, limit)
+    [summary] = [message for message in conversation.messages if message.kind == "summary"]
+    assert len(summary.ids) <= limit // 4 + 30
+    assert "f37.txt" in summary.words, "the newest stays"
+    assert conversation.n_tokens <= limit
