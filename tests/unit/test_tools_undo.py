@@ -679,7 +679,9 @@ def some_patch(root: Path, tools: Tools, data: st.DataObject, call_id: str) -> T
         return None
     result = tools.run(ToolCall(call_id, "apply_patch", {"patch": patched}))
     # The same lines added in the same place once more are the same patch sent again.
-    assert result.ok or result.error_kind in ("is_directory", "exists", "bad_path", "already_applied"), result.text
+    assert result.ok or result.error_kind in ("is_directory", "exists", "bad_path", "already_applied"), (
+        result.text
+    )
     return result if result.ok else None
 
 
