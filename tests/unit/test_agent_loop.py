@@ -10,6 +10,18 @@ from tests.agents import ScriptedAgent, call, patch_call
 ONE_TO_TWO = patch_call("*** Update File: f.txt\n@@\n-one\n+two\n")
 
 
+def fill_after_the_first(model):
+    """After its first answer the model's context is full."""
+    room = model.room
+
+    def full(n_prompt):
+        if len(model.prompts):
+            model.context_limit = 10
+        return room(n_prompt)
+
+    model.room = full
+
+
 def test_reads_edits_and_answers(tiny_runtime, root):
     agent = ScriptedAgent(
         tiny_runtime, root, [call("read_file", path="f.txt"), ONE_TO_TWO, "Done: one became two."]
@@ -134,14 +146,7 @@ def test_a_command_may_have_changed_anything(tiny_runtime, root):
 
 def test_last_words_for_which_there_is_no_room_do_not_spoil_the_run(tiny_runtime, root):
     agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "never asked for"], max_turns=1)
-    room = agent.model.room
-
-    def full_after_the_first(n_prompt):
-        if len(agent.model.prompts):
-            agent.model.context_limit = 10
-        return room(n_prompt)
-
-    agent.model.room = full_after_the_first
+    fill_after_the_first(agent.model)
     result = agent.run()
     assert (result.exit_reason, result.changed_files) == ("max_turns", ("f.txt",))
     assert "context" in result.last_error
@@ -172,14 +177,7 @@ def test_nor_is_one_for_which_the_conversation_was_made_shorter(tiny_runtime, ro
 
 def test_where_the_conversation_outgrows_the_context_the_tests_have_the_last_word(tiny_runtime, root):
     agent = ScriptedAgent(tiny_runtime, root, [ONE_TO_TWO, "never asked for"], test_command="true")
-    room = agent.model.room
-
-    def full_after_the_first(n_prompt):
-        if len(agent.model.prompts):
-            agent.model.context_limit = 10
-        return room(n_prompt)
-
-    agent.model.room = full_after_the_first
+    fill_after_the_first(agent.model)
     result = agent.run()
     assert (result.exit_reason, result.tests_passed, result.succeeded) == ("token_budget", True, True)
 

@@ -156,6 +156,15 @@ def test_messages_of_tests_do_not_name_the_copy_in_which_they_ran(tiny_runtime, 
     assert tempfile.gettempdir() not in judgement.message
 
 
+def test_nor_where_python_is_installed(tmp_path):
+    task = tasks.load("colour_spaces")
+    task.copy_to(tmp_path / "repo")
+    (tmp_path / "repo" / "colours.py").write_text("  x\n")
+    message = landing.tested(task, tmp_path / "repo").message
+    assert re.search(r'File "python3\.\d+/unittest/loader\.py"', message)
+    assert 'File "/' not in message
+
+
 def test_every_outcome_has_its_test():
     assert set(PATCHES) == set(OUTCOMES)
     assert set(CALLS) < set(OUTCOMES)

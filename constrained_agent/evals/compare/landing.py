@@ -57,6 +57,9 @@ _NOT_PERMITTED = frozenset((errno.EACCES, errno.EPERM))
 _SYNTAX_LINE = re.compile(r"^[^\n]*?\b(?:line )?(\d+): ")
 """Where a shell says that it cannot read on: `bash: -c: line 3: ...`, `sh: 3: ...`."""
 
+_OF_PYTHON = re.compile(r'"/[^"\n]*/(python3\.\d+/)')
+"""In a traceback: where this machine has its libraries, before the part that is alike everywhere."""
+
 
 @dataclass(frozen=True, slots=True)
 class Landed:
@@ -181,8 +184,9 @@ def tested(task: Task, root: Path) -> Landed:
 
 
 def _said(result: CommandResult, root: Path) -> str:
-    """What a command printed, without the random name of the copy in which it ran."""
-    return report(result).replace(str(root.resolve()), ".").replace(str(root), ".")
+    """What a command printed, without places of this machine: those of the copy, and of Python's own files."""
+    text = report(result).replace(str(root.resolve()), ".").replace(str(root), ".")
+    return _OF_PYTHON.sub(r'"\1', text)
 
 
 def _end(text: str) -> str:
