@@ -247,7 +247,7 @@ class AnswerReader:
         m = self._markers
         names = "|".join(map(re.escape, self._tools))
         keys = "|".join(
-            re.escape(key) for tool in self._tools.values() for key in tool.parameters["properties"]
+            re.escape(key) for tool in self._tools.values() for key in tool.parameters.get("properties", ())
         )
         if names and (found := re.search(_PRINTED.format(names=names), text, re.MULTILINE)):
             reason = f"a call must stand between {m.call_open} and {m.call_close}"

@@ -308,3 +308,8 @@ def test_a_call_that_is_not_closed_hides_none_in_the_same_line(tiny_runtime):
     answer = read(OPEN + READ + READ_CALL, tiny_runtime)
     assert [fault.kind for fault in answer.faults] == ["wrapper_unclosed"]
     assert [call.name for call in answer.calls] == ["read_file"]
+
+
+def test_a_tool_whose_schema_names_no_properties():
+    tool = ToolSpec("ping", "", {"type": "object"}, "read")
+    assert AnswerReader([tool], Markers(False)).read_text("Nothing to ping.").text == "Nothing to ping."
