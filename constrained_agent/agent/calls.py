@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from constrained_agent.agent import notes
@@ -73,7 +74,7 @@ class Calls:
             self.settle(notes.NOT_RUN)
             return "repeated_calls"
         run.answer = ""
-        if not all(self._only_reads(item) for item in turn.answer.items):
+        if not self._only_read(turn.answer.items):
             run.verifier.tests = None  # a call may change what they say
         changed = False
         for item in turn.answer.items:
@@ -96,10 +97,10 @@ class Calls:
         self._conversation.amend(text)
         self._transcript.write("note", text=text)
 
-    def _only_reads(self, item: ToolCall | Fault) -> bool:
-        """Whether nothing is another thing after a call."""
-        effects = {spec.name: spec.effect for spec in self._tools.specs}
-        return isinstance(item, Fault) or effects.get(item.name) == "read"
+    def _only_read(self, items: Sequence[ToolCall | Fault]) -> bool:
+        """Whether nothing is another thing after these calls."""
+        reading = {spec.name for spec in self._tools.specs if spec.effect == "read"}
+        return all(isinstance(item, Fault) or item.name in reading for item in items)
 
     def _result_of(self, item: ToolCall | Fault) -> ToolResult:
         """Run one call, or answer one that could not be read; what happened is on record before anyone looks."""

@@ -49,14 +49,13 @@ class Snapshot:
     def end_tokens(self) -> tuple[str, ...]:
         """The tokens that the model's own files end an answer with."""
         ids: Any = self.generation.get("eos_token_id") or self.config.get("eos_token_id")
-        named = tuple(
+        if ids is None and self.end_token in self.added_tokens.values():
+            return (str(self.end_token),)
+        return tuple(
             self.added_tokens[index]
             for index in (ids if isinstance(ids, list) else [ids])
             if isinstance(index, int) and index in self.added_tokens
         )
-        if ids is None and self.end_token in self.added_tokens.values():
-            return (str(self.end_token),)
-        return named
 
 
 def missing(path: Path, mend: str = "") -> str | None:

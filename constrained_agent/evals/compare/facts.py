@@ -31,7 +31,7 @@ def asked(facts: Mapping[str, Any]) -> str:
     """What was asked for, in a line."""
     sampling = ", ".join(f"{name} {value}" for name, value in facts["sampling"].items())
     return (
-        f"Model {facts['model']}; {sampling}; {facts['max_tokens']} tokens an answer (what takes more is "
-        f"never right); samples of each item: "
-        f"{facts['samples']}, seed {facts['seed']}; drafts {'on' if facts['drafts'] else 'off'}."
+        f"Model {facts['model']}; {sampling}; {facts['max_tokens']} tokens an answer (what takes more is never "
+        f"right); samples of each item: {facts['samples']}, seed {facts['seed']}; "
+        f"drafts {'on' if facts['drafts'] else 'off'}."
     )

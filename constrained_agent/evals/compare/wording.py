@@ -53,15 +53,12 @@ def arm(name: str, kind: str, systems: str) -> str:
         systems: on which shell blocks were run.
     """
     [one] = parse([name])
-    asked = (
-        "a call with the patch raw behind it"
-        if one.carrier == "freeform"
-        else "a call with the patch as a string"
-    )
+    patch = f"a call with the patch {'raw behind it' if one.carrier == 'freeform' else 'as a string'}"
+    asked = patch
     if kind == "call":
         asked = "calls of tools"
     elif kind == "run":
-        asked = f"calls of tools, turn by turn; of patches {asked}"
+        asked = f"calls of tools, turn by turn; of patches {patch}"
     elif one.form == "prompt-json":
         asked = "one JSON object with the patch as a string, described in words"
     elif one.form == "regex":
